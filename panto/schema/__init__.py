@@ -1,0 +1,9 @@
+"""The values everyone speaks: messages, events, signals, ops, queries, views and errors.
+
+Floor 1, pure: the standard library and msgspec only. Its rule: values are frozen, closed and named once; whatever
+two rooms say to each other is said in these words.
+"""
+
+__all__ = [
+    "bodies", "client", "codec", "errors", "events", "messages", "ops", "queries", "signals", "stream", "value", "view",
+]  # fmt: skip

@@ -1,0 +1,148 @@
+"""Signals: live and droppable. A reader that misses them all still sees every fact.
+
+`agent` is the session id of the agent concerned. Text deltas may be merged, never dropped while a reader keeps up.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from panto.schema.bodies import Body
+from panto.schema.events import AnyEvent
+from panto.schema.messages import Usage
+from panto.schema.value import Value
+from panto.schema.view import View
+
+
+class Fact(Value, frozen=True):
+    """A committed event as readers get it: once, in commit order. `body` is the body it shows, already read.
+
+    `agent` session id; `seq` commit, `index` place in it; `time` UTC seconds; `under` the primary's id ("" itself).
+    `body`: the Message of input_submitted and input_accepted, the ModelResult, the ToolOutcome, the Question, the
+    summary, the kept text of run_ended, the new arguments of tool_call_approved, the arguments of tool_call_started.
+    """
+
+    agent: str
+    seq: int
+    index: int
+    time: float
+    event: AnyEvent
+    body: Body | None = None
+
+
+class TextStreamed(Value, frozen=True, tag="text_streamed"):
+    """More visible text of the running step."""
+
+    agent: str
+    step: int
+    text: str
+
+
+class ReasoningStreamed(Value, frozen=True, tag="reasoning_streamed"):
+    """More reasoning of the running step."""
+
+    agent: str
+    step: int
+    text: str
+
+
+class CallDrafted(Value, frozen=True, tag="call_drafted"):
+    """The model is writing a call's arguments; `size` bytes so far."""
+
+    agent: str
+    step: int
+    index: int
+    name: str
+    size: int
+
+
+class StepReset(Value, frozen=True, tag="step_reset"):
+    """Drop the deltas of this step: it is tried again. `generation` counts tries from 1."""
+
+    agent: str
+    step: int
+    generation: int
+
+
+class RetryWaiting(Value, frozen=True, tag="retry_waiting"):
+    """A model call failed and is tried again in `wait_s` seconds: `attempt` of `attempts`."""
+
+    agent: str
+    cause: str
+    status: int
+    wait_s: float
+    attempt: int
+    attempts: int
+
+
+class RetryResumed(Value, frozen=True, tag="retry_resumed"):
+    """The wait is over (or was cut short)."""
+
+    agent: str
+
+
+class ToolProgressed(Value, frozen=True, tag="tool_progressed"):
+    """A running call says how far it is: more output text (a tail), or a whole view that replaces the last."""
+
+    agent: str
+    call: str
+    text: str = ""
+    view: View | None = None
+
+
+class Noticed(Value, frozen=True, tag="noticed"):
+    """Something a person should know. `key`: a later one with the same key replaces it."""
+
+    agent: str
+    text: str
+    level: Literal["info", "attention", "wrong"] = "info"
+    hint: str = ""
+    key: str = ""
+
+
+class StatusChanged(Value, frozen=True, tag="status_changed"):
+    """What the status line shows, whole. Tokens; `cost` in USD for the session and its children; None: no price."""
+
+    agent: str
+    model: str
+    reasoning: str
+    mode: str
+    cwd: str
+    branch: str = ""
+    context_used: int = 0
+    context_size: int = 0
+    cost: float | None = None
+    usage: Usage = Usage()
+    jobs: int = 0
+    busy: bool = False
+    title: str = ""
+    parked: bool = False
+
+
+class InputReturned(Value, frozen=True, tag="input_returned"):
+    """Escape took these undelivered inputs back; their text belongs in the composer."""
+
+    agent: str
+    text: str
+
+
+class SessionOpened(Value, frozen=True, tag="session_opened"):
+    """The client now looks at another session: draw it anew from its history."""
+
+    agent: str
+    read_only: bool = False
+
+
+class Left(Value, frozen=True, tag="left"):
+    """The engine is closed; nothing follows. `summary` lines are for the terminal left behind."""
+
+    agent: str
+    summary: tuple[str, ...] = ()
+
+
+Signal = (
+    TextStreamed | ReasoningStreamed | CallDrafted | StepReset | RetryWaiting | RetryResumed | ToolProgressed
+    | Noticed | StatusChanged | InputReturned | SessionOpened | Left
+)  # fmt: skip
+
+Update = Fact | Signal
