@@ -20,7 +20,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # values that errors only carry; importing them here would be a circle
+    from panto.schema.bodies import ToolOutcome
+    from panto.schema.events import FileChange
 
 ProviderErrorKind = Literal[
     "auth", "permission", "not_found", "invalid_request", "rate_limited", "quota", "overloaded", "server",
@@ -77,6 +81,7 @@ class ToolFailure(PantoError):
     """A tool could not do what was asked; the model reads `message`.
 
     `retry_allowed`: this failure proves that nothing unrepeatable happened. `effects` "unknown": it may have.
+    `outcome` is partial output worth keeping, `files` what was touched before it failed.
     """
 
     def __init__(
@@ -86,8 +91,12 @@ class ToolFailure(PantoError):
         *,
         retry_allowed: bool = False,
         effects: Literal["none", "unknown"] = "none",
+        outcome: ToolOutcome | None = None,
+        files: tuple[FileChange, ...] = (),
     ) -> None:
         super().__init__(message)
+        self.outcome = outcome
+        self.files = files
         self.cls: FailureClass = cls
         self.retry_allowed = retry_allowed
         self.effects: Literal["none", "unknown"] = effects

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -21,8 +22,9 @@ class ToolContext:
     """A call's surroundings as plain values.
 
     `cwd` absolute. `fresh`: real path -> digest of the content this session last read or wrote there (a fold of
-    the ledger's file changes). `deadline` is the monotonic time by which everything must have been killed once
-    `cancelled` is set (Escape); None while nothing was cancelled. `env_drop`: names of variables that hold
+    the ledger's file changes). `cancelled` is set on Escape: a tool that waits watches it, and answers by raising
+    ToolFailure(cls="cancelled", effects=..., outcome=partial) before `deadline()` (monotonic seconds; None while not
+    cancelled); whoever has not answered by then is recorded as unknown and its task is cancelled. `env_drop`: names of variables that hold
     credentials. `mask`: secret values that must not appear in results. `spool`: a directory for full outputs.
     """
 
@@ -38,6 +40,7 @@ class ToolContext:
     env_drop: frozenset[str] = frozenset()
     env_pass: frozenset[str] = frozenset()
     mask: tuple[str, ...] = ()
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     deadline: Callable[[], float | None] = lambda: None
 
 
@@ -84,6 +87,5 @@ class Tool(Protocol):
         ...
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
-        """Run it. Cancelled (CancelledError): clean up by `context.deadline()` and re-raise, after recording
-        partial output through `progress`. Raises ToolFailure (the model is told) or ToolStop (the run stops)."""
+        """Run it. Raises ToolFailure (the model is told) or ToolStop (the run stops); see ToolContext on cancelling."""
         ...
