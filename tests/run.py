@@ -107,8 +107,8 @@ def install_parts() -> None:
     names = " ".join(missing)
     die(
         f"the tests need these parts of the system, named as Debian packages: {names}\n"
-        f"Install them (Debian, Ubuntu: sudo apt-get install {names}; elsewhere the packages of like names), then run this again.\n"
-        "No test was run."
+        f"Install them (Debian, Ubuntu: sudo apt-get install {names}; elsewhere the packages of like names),\n"
+        "then run this again. No test was run."
     )
 
 
@@ -116,7 +116,7 @@ def install_parts() -> None:
 
 
 def install_python() -> None:
-    """Makes `.venv-test` or reuses it: panto, editable, with the extra `test`. Installs again when pyproject.toml changed."""
+    """Makes `.venv-test` or reuses it: panto, editable, with the extra `test`. A changed pyproject.toml renews it."""
     python = BIN / "python"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + f"{sys.version}{ROOT}".encode()).hexdigest()
     stamp = VENV / "panto-installed"

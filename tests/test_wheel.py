@@ -1,8 +1,8 @@
 """The wheel carries the shipped extensions and rocks, and an installed panto finds them.
 
 `panto.app.paths.shipped_extensions()` and `shipped_rocks()` return the folder as a Path. In a checkout that is
-`extensions/` and `rocks/` beside the package; once installed it is `panto/_shipped/extensions` and `panto/_shipped/rocks`,
-where the wheel puts them.
+`extensions/` and `rocks/` beside the package; once installed it is `extensions` and `rocks` in `panto/_shipped/`, where
+the wheel puts them.
 """
 
 import subprocess
