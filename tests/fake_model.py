@@ -277,11 +277,14 @@ _STOCK = (
 
 
 def _words(count: int, last: str) -> list[str]:
-    """`count` small deltas of prose in lines and paragraphs, the same on every run; the last one is `last`."""
+    """`count` small deltas of prose, the same on every run; the last one is `last`.
+
+    Each twelfth word ends a line, each sixtieth a paragraph, and each line's first word is its number in five digits.
+    """
     dice, out = Random(11), []
     for i in range(1, count):
-        gap = "\n\n" if i % 60 == 0 else "\n" if i % 12 == 0 else " "
-        out.append(dice.choice(_STOCK) + gap)
+        word = f"{i:05d}" if i % 12 == 1 else dice.choice(_STOCK)
+        out.append(word + ("\n\n" if i % 60 == 0 else "\n" if i % 12 == 0 else " "))
     return [*out, last]
 
 
