@@ -5,5 +5,6 @@ two rooms say to each other is said in these words.
 """
 
 __all__ = [
-    "bodies", "client", "codec", "errors", "events", "messages", "ops", "queries", "signals", "stream", "value", "view",
+    "bodies", "client", "codec", "contributions", "errors", "events", "messages", "ops", "queries", "records",
+    "signals", "stream", "value", "view",
 ]  # fmt: skip

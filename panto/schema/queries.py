@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Literal, TypeVar
 
+from panto.schema.contributions import Contributions, ExtensionRow
 from panto.schema.messages import Usage
 from panto.schema.signals import Fact, StatusChanged
 from panto.schema.value import Value
@@ -185,3 +186,23 @@ class AskStatus(Query[StatusChanged], frozen=True, tag="status"):
     """What the status line shows now."""
 
     agent: str = ""
+
+
+class AskContributions(Query[Contributions], frozen=True, tag="contributions"):
+    """What extensions add to the screen."""
+
+
+class AskExtensions(Query[tuple[ExtensionRow, ...]], frozen=True, tag="extensions"):
+    """Extensions in load order."""
+
+
+class PromptText(Value, frozen=True):
+    """A prompt a person wrote before."""
+
+    text: str
+
+
+class AskPrompts(Query[tuple[PromptText, ...]], frozen=True, tag="prompts"):
+    """Earlier prompts of this directory, newest first, for the composer's history."""
+
+    limit: int = 500

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from panto.schema.bodies import Body
+from panto.schema.contributions import Contributions
 from panto.schema.events import AnyEvent
 from panto.schema.messages import Usage
 from panto.schema.value import Value
@@ -126,6 +127,13 @@ class InputReturned(Value, frozen=True, tag="input_returned"):
     text: str
 
 
+class ContributionsChanged(Value, frozen=True, tag="contributions_changed"):
+    """Extensions changed what they add to the screen: the whole of it, now."""
+
+    agent: str
+    contributions: Contributions
+
+
 class SessionOpened(Value, frozen=True, tag="session_opened"):
     """The client now looks at another session: draw it anew from its history."""
 
@@ -142,7 +150,7 @@ class Left(Value, frozen=True, tag="left"):
 
 Signal = (
     TextStreamed | ReasoningStreamed | CallDrafted | StepReset | RetryWaiting | RetryResumed | ToolProgressed
-    | Noticed | StatusChanged | InputReturned | SessionOpened | Left
+    | Noticed | StatusChanged | InputReturned | ContributionsChanged | SessionOpened | Left
 )  # fmt: skip
 
 Update = Fact | Signal

@@ -25,7 +25,8 @@ class ToolContext:
     the ledger's file changes). `cancelled` is set on Escape: a tool that waits watches it, and answers by raising
     ToolFailure(cls="cancelled", effects=..., outcome=partial) before `deadline()` (monotonic seconds; None while not
     cancelled); whoever has not answered by then is recorded as unknown and its task is cancelled. `env_drop`: names of variables that hold
-    credentials. `mask`: secret values that must not appear in results. `spool`: a directory for full outputs.
+    credentials. `mask`: secret values that must not appear in results. `spool`: a directory
+    for full outputs. `raw`: the arguments as the model wrote them.
     """
 
     session: str
@@ -37,6 +38,7 @@ class ToolContext:
     progress: Progress
     fresh: Mapping[str, Digest | None]
     spool: str
+    raw: str = ""
     env_drop: frozenset[str] = frozenset()
     env_pass: frozenset[str] = frozenset()
     mask: tuple[str, ...] = ()
