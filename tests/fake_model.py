@@ -151,9 +151,9 @@ class FakeModel:
         elif method == "GET" and path.endswith("/models"):
             self._answer(writer, 200, {"object": "list", "data": [{"id": "fake", "object": "model"}]}, {})
         elif method == "POST" and path.endswith("/chat/completions"):
-            return await self._complete("chat", headers, raw, writer)
+            return await self._complete("chat", headers, raw, reader, writer)
         elif method == "POST" and path.endswith("/messages"):
-            return await self._complete("anthropic", headers, raw, writer)
+            return await self._complete("anthropic", headers, raw, reader, writer)
         else:
             self._answer(writer, 404, {"error": {"message": f"no such endpoint: {method} {path}"}}, {})
         return True
@@ -165,7 +165,9 @@ class FakeModel:
         head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n{extra}\r\n"
         writer.write(head.encode() + data)
 
-    async def _complete(self, api: Api, headers: dict[str, str], raw: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _complete(
+        self, api: Api, headers: dict[str, str], raw: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         began = time.monotonic()
         self._count += 1
         try:
@@ -184,13 +186,17 @@ class FakeModel:
             self._answer(writer, reply.status, fake_wire.error(api, reply.status, message), reply.headers)
             request.ended = time.monotonic()
             return True
+        stream = asyncio.create_task(self._stream(api, request, reply, writer))
+        hung_up = asyncio.create_task(reader.read(1))  # a client that waits for its answer sends nothing
         try:
-            return await self._stream(api, request, reply, writer)
-        except OSError:
-            request.gone = True
-            raise
+            await asyncio.wait((stream, hung_up), return_when=asyncio.FIRST_COMPLETED)
+            request.gone = not stream.done() or isinstance(stream.exception(), OSError)
+            return not request.gone and stream.result()
         finally:
             request.ended = time.monotonic()
+            stream.cancel()
+            hung_up.cancel()
+            await asyncio.gather(stream, hung_up, return_exceptions=True)
 
     async def _stream(self, api: Api, request: Request, reply: Reply, writer: asyncio.StreamWriter) -> bool:
         writer.write(

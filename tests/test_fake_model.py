@@ -1,6 +1,7 @@
 """The fake model server: it answers as scripted and refuses what vendors refuse."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -110,6 +111,18 @@ def test_unknown_fields_and_bad_tools_are_refused(fake_model: FakeModel) -> None
     assert "unknown field: thread" in post(fake_model, "/chat/completions", messages=one, thread=1)[1]
     assert "name not allowed" in post(fake_model, "/chat/completions", messages=one, tools=bad_name)[1]
     assert "not an object" in post(fake_model, "/messages", messages=one, tools=[{"name": "a"}])[1]
+
+
+def test_a_client_that_hangs_up_is_noticed_even_in_silence(fake_model: FakeModel) -> None:
+    fake_model.replies.append(Reply(["a", "b"], stall_s=600))
+    body = json.dumps({"model": "fake", "stream": True, "messages": [user("hi")]}).encode()
+    with urllib.request.urlopen(f"{fake_model.url}/chat/completions", body, timeout=30) as answer:
+        assert b"assistant" in answer.readline()
+        assert not fake_model.requests[0].gone
+    deadline = time.monotonic() + 30
+    while not fake_model.requests[0].gone and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert fake_model.requests[0].gone
 
 
 def test_a_paired_history_is_accepted_by_both(fake_model: FakeModel) -> None:

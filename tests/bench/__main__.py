@@ -61,6 +61,7 @@ def main() -> int:
             except (RuntimeError, OSError, ValueError, IndexError) as error:
                 failed = 1
                 print(f"{name}: not measured: {error}", flush=True)
+        print("\nThe goals were set on a machine where bare Python took 24 ms and importing httpx 222 ms.")
     return failed
 
 

@@ -33,7 +33,7 @@ auto = false
 
 @dataclass(frozen=True)
 class Finished:
-    """One run of a command: when it began (monotonic seconds), its wall and CPU seconds (children included), its output."""
+    """One run of a command: when it began (monotonic), its wall and CPU seconds (children included), its output."""
 
     began: float
     wall: float

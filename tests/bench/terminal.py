@@ -37,6 +37,9 @@ class Terminal:
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             self._become(place)
+        mode = termios.tcgetattr(self._fd)
+        mode[3] &= ~termios.ECHO  # what appears is panto's doing, not the kernel's
+        termios.tcsetattr(self._fd, termios.TCSANOW, mode)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.chunks: list[tuple[float, bytes]] = []
         self._fed = 0
@@ -45,10 +48,7 @@ class Terminal:
 
     @staticmethod
     def _become(place: Place) -> None:
-        """In the child: no echo by the kernel (what appears is panto's), then panto."""
-        mode = termios.tcgetattr(0)
-        mode[3] &= ~termios.ECHO
-        termios.tcsetattr(0, termios.TCSANOW, mode)
+        """In the child: becomes panto."""
         os.chdir(place.work)
         try:
             os.execve(place.panto[0], place.panto, place.env)
@@ -66,7 +66,8 @@ class Terminal:
                 break
             deadline = time.monotonic() + 3
             while time.monotonic() < deadline:
-                self.pump(0.02)
+                if select.select([self._fd], [], [], 0.02)[0]:
+                    self._read()
                 if os.waitpid(self.pid, os.WNOHANG)[0]:
                     os.close(self._fd)
                     return
@@ -81,15 +82,12 @@ class Terminal:
         return at
 
     def pump(self, seconds: float, until: Callable[[bytes], bool] | None = None) -> float | None:
-        """Drains for so many seconds, or until a chunk meets the condition; returns when that one arrived, else None."""
+        """Drains for so many seconds, or until a chunk meets the condition; returns when that one came, else None."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._fd], [], [], left)[0]:
                 return None
-            try:
-                data = os.read(self._fd, 1 << 16)
-            except OSError:  # Linux says EIO once the other side is closed
-                data = b""
+            data = self._read()
             at = time.monotonic()
             if not data:
                 raise RuntimeError(f"panto closed its terminal; last on it:\n{self.text()}")
@@ -98,6 +96,12 @@ class Terminal:
             if until and until(data):
                 return at
         return None
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, 1 << 16)
+        except OSError:  # Linux says EIO once the other side is closed
+            return b""
 
     def _answer(self, data: bytes) -> None:
         """What a terminal says of itself when asked: its attributes, and that it knows synchronised output."""
