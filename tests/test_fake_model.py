@@ -118,7 +118,6 @@ def test_a_client_that_hangs_up_is_noticed_even_in_silence(fake_model: FakeModel
     body = json.dumps({"model": "fake", "stream": True, "messages": [user("hi")]}).encode()
     with urllib.request.urlopen(f"{fake_model.url}/chat/completions", body, timeout=30) as answer:
         assert b"assistant" in answer.readline()
-        assert not fake_model.requests[0].gone
     deadline = time.monotonic() + 30
     while not fake_model.requests[0].gone and time.monotonic() < deadline:
         time.sleep(0.01)
