@@ -374,6 +374,7 @@ class CheckpointMade(CheckpointEvent, frozen=True, tag="checkpoint_made"):
     summary: Digest
     retained: tuple[str, ...] = ()
     usage: Usage = Usage()
+    cost: float | None = None
     automatic: bool = False
     v: int = version(1)
 
