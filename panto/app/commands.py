@@ -1,0 +1,89 @@
+"""The commands that are not the agent: config, trust, models, login, doctor."""
+
+from __future__ import annotations
+
+import sys
+
+from panto.app import ground as ground_
+from panto.app import trust as trust_
+from panto.app.argv import COMMAND_HELP, Arguments
+from panto.app.ground import Ground
+from panto.app.main import say_error
+from panto.app.paths import Paths
+from panto.schema.errors import UsageError
+
+REFUSED = 3
+
+
+def run(arguments: Arguments, paths: Paths) -> int:
+    """Runs one command; returns its exit code. Raises PantoError."""
+    ground = ground_.read(paths, arguments.options)
+    match arguments.command:
+        case "config":
+            return _config(arguments, ground)
+        case "trust":
+            return _trust(arguments, ground)
+        case _:
+            raise UsageError(f"unknown command {arguments.command}", "panto --help")
+
+
+def no_more(arguments: Arguments, count: int) -> None:
+    """Raises UsageError when more words were typed than the command takes."""
+    if len(arguments.words) > count:
+        raise UsageError(f"unexpected {arguments.words[count]!r}", COMMAND_HELP[arguments.command].strip())
+
+
+def _config(arguments: Arguments, ground: Ground) -> int:
+    if arguments.words != ["show"]:
+        raise UsageError("panto config knows one word: show", "panto config show")
+    for problem in ground.problems:
+        say_error(problem.message, problem.hint)
+    rows = ground.loaded.rows()
+    if arguments.has("--json"):
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
+        return 0
+    width = max(len(f"{row.key} = {row.value}") for row in rows)
+    for row in rows:
+        print(f"{f'{row.key} = {row.value}':<{min(width, 60)}}  # {row.source}")
+    return 0
+
+
+def _trust(arguments: Arguments, ground: Ground) -> int:
+    no_more(arguments, 0)
+    found, file = ground.trust, ground.paths.trust
+    if found.folder is None or not found.items:
+        print("This project brings nothing that would run: there is no .panto folder with anything in it.")
+        return 0
+    if arguments.has("--remove"):
+        trust_.withdraw(found, file)
+        print(f"{found.folder} is no longer trusted.")
+        return 0
+    print(f"{found.folder} would bring:")
+    for item in found.items:
+        mark = "  (changed)" if item.path in found.changed else ""
+        print(f"  {_one_line(item.path)}: {_one_line(item.what)}{mark}")
+    if found.too_much:
+        say_error("it holds more than can be looked through, so it is not used", "make it smaller")
+        return REFUSED
+    if found.agreed:
+        print("You have agreed to exactly this. panto trust --remove takes it back.")
+        return 0
+    if not arguments.has("--yes") and not _agreed():
+        print("Not trusted. panto works here without it.")
+        return REFUSED
+    trust_.agree(found, file)
+    print("Trusted, until one byte of it changes.")
+    return 0
+
+
+def _agreed() -> bool:
+    if not sys.stdin or not sys.stdin.isatty():
+        raise UsageError("nobody is here to answer", "panto trust --yes agrees to the list above")
+    return input("Use it from now on? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _one_line(text: str) -> str:
+    """A project's own words may not move the cursor of whoever reads them."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,126 @@
+"""A session as lines of JSON: the schema's records, one object a line, each turn closed by `turn_ended`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from panto.schema import events as ev
+from panto.schema.messages import Usage
+from panto.schema.records import Record, Recorder, usage_record
+from panto.schema.signals import Fact, InputReturned, Left, TextStreamed, Update
+
+Status = Literal["completed", "failed", "interrupted", "refused", "limited"]
+EXIT = {"completed": 0, "failed": 1, "interrupted": 130, "refused": 3, "limited": 1}
+FAILED, USAGE, PROVIDER, INTERRUPTED = 1, 2, 4, 130
+WHY = {
+    "interrupted": ("cancelled", "interrupted"),
+    "refused": ("permission", "a call was refused, since nobody is here to allow it"),
+    "limited": ("limited", "a limit was reached"),
+    "failed": ("internal", "failed"),
+}
+
+
+def line(record: Record) -> bytes:
+    """A record as a line of UTF-8. Half a surrogate pair, which UTF-8 cannot hold, stays an escape."""
+    try:
+        return msgspec.json.encode(record) + b"\n"
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(record, default=msgspec.to_builtins).encode("ascii") + b"\n"
+
+
+def ended(status: Status, kind: str, message: str, session: str = "") -> Record:
+    """The last record of a run in which no turn came about."""
+    return {
+        "type": "turn_ended", "status": status, "text": "", "usage": usage_record(Usage()), "cost": None,
+        "error": {"kind": kind, "message": message}, "session": session,
+    }  # fmt: skip
+
+
+def failed(kind: str, message: str) -> bytes:
+    """`ended` for a failure, as a line."""
+    return line(ended("failed", kind, message))
+
+
+class Teller:
+    """Tells updates as records, and keeps count of turns.
+
+    `active`: the primary's turn runs. `end`, `code`: the last `turn_ended` record and the exit code it stands for.
+    """
+
+    def __init__(self, primary: str) -> None:
+        self.primary = primary
+        self.active = False
+        self.end: Record | None = None
+        self.code = 0
+        self.refused = False
+        """Set it when a question could not be put to anybody: the turn then ends as refused."""
+        self._recorder = Recorder(primary)
+        self._provider = False
+
+    def read(self, update: Update) -> Iterator[Record]:
+        """The records of one update, in order."""
+        if isinstance(update, TextStreamed):  # by far the most frequent
+            yield from self._recorder.records(update)
+        elif isinstance(update, Fact):
+            yield from self._fact(update)
+        elif isinstance(update, InputReturned):
+            yield {"type": "notice", "text": f"not sent: {update.text}"}
+        elif isinstance(update, Left):
+            if self.active:
+                yield self._close(self._recorder.parked())
+        else:
+            yield from self._recorder.records(update)
+
+    def resumed(self, turn: str) -> Record:
+        """A turn that was begun in an earlier run goes on."""
+        self.active, self.refused = True, False
+        return {"type": "turn_started", "turn": turn}
+
+    def _fact(self, fact: Fact) -> Iterator[Record]:
+        match fact.event:
+            case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn) if fact.agent != self.primary:
+                yield self._agent(fact.agent, "running")
+            case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn):
+                if isinstance(fact.event, ev.TurnStarted):
+                    list(self._recorder.records(fact))
+                self._provider = False
+                yield self.resumed(turn)
+            case ev.TurnSettled() | ev.TurnStopped() | ev.TurnAttemptFailed():
+                yield from self._ended(fact)
+            case event:
+                if isinstance(event, ev.RunEnded) and fact.agent == self.primary:
+                    self._provider = event.failed == "provider"
+                yield from self._recorder.records(fact)
+
+    def _ended(self, fact: Fact) -> Iterator[Record]:
+        if isinstance(fact.event, ev.TurnAttemptFailed):
+            # Whoever reads records is told of the failure now, whether or not the turn is tried again later.
+            fact = msgspec.structs.replace(fact, event=ev.TurnSettled(fact.event.turn, "failed"))
+        if fact.agent == self.primary and not self.active:
+            return  # it was told before
+        for record in self._recorder.records(fact):
+            if fact.agent == self.primary:
+                yield self._close(record)
+            else:
+                words = {"completed": "completed", "refused": "completed", "interrupted": "cancelled"}
+                yield self._agent(fact.agent, words.get(str(record["status"]), "failed"))
+
+    def _close(self, record: Record) -> Record:
+        if self.refused and record["status"] == "completed":
+            record["status"] = "refused"
+        status = str(record["status"])
+        if status in WHY and record["error"] is None:
+            kind, message = WHY[status]
+            record["error"] = {"kind": kind, "message": message}
+        self.active = False
+        self.end = record
+        self.code = PROVIDER if status == "failed" and self._provider else EXIT[status]
+        return record
+
+    def _agent(self, agent: str, status: str) -> Record:
+        return {"type": "agent", "id": agent, "parent": self.primary, "name": "", "status": status}
