@@ -313,3 +313,14 @@ class StopRun(Command, frozen=True):
 
     def subject(self) -> tuple[object, ...]:
         return ("stop", self.run)
+
+
+CallCommand = (
+    StartCall | DeclineCall | HoldCall | ApproveCall | RejectCall | AnswerCall | RejectAnswer | SubmitCallResult
+    | FailCall
+)  # fmt: skip
+
+RunCommand = (
+    DeliverInputs | PrepareStep | WithdrawStep | StartModel | RecoverModel | SubmitResult | FailModel | RejectResult
+    | FailRun | SupersedeResult | RequestInterrupt | StopRun | CallCommand
+)  # fmt: skip

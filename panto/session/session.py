@@ -102,7 +102,7 @@ class Session:
         raise NotImplementedError
 
     async def reopen(self) -> None:
-        """After StorageFailed: read from storage what is there, and write again. Raises StorageFailed, OwnershipLost."""
+        """After StorageFailed: read from storage what is there, and write again. Raises as `commit`."""
         raise NotImplementedError
 
     async def close(self) -> None:

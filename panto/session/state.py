@@ -49,16 +49,15 @@ class Call(Struct, frozen=True):
 class Run(Struct, frozen=True):
     """The active run. `phase`: open (plan a request), prepared (frozen), executing (sent), tools (calls due).
 
-    `step` numbers the model step that is planned, prepared, executing or whose calls are due, from 1; `done` counts
-    completed model steps. `pending` are inputs accepted and not consumed by a request, `inputs` those the prepared
-    request consumes. `position` is the run's last fact. `uncertain`: calls whose effects or outcome nobody knows.
+    `done` counts completed model steps, `starts` the sendings of the current one. `pending` are inputs accepted and
+    not consumed by a request, `inputs` those that the prepared request consumes. `position` is the run's last fact.
+    `uncertain`: calls whose effects or outcome nobody knows.
     """
 
     run: str
     turn: str
     attempt: int = 1
     phase: Phase = "open"
-    step: int = 1
     done: int = 0
     starts: int = 0
     rejects: int = 0
@@ -74,6 +73,11 @@ class Run(Struct, frozen=True):
     uncertain: tuple[str, ...] = ()
     position: Position = (-1, 0)
     prepared_at: Position = (-1, 0)
+
+    @property
+    def step(self) -> int:
+        """The number, from 1, of the model step that is planned, prepared, executing, or whose calls are due."""
+        return self.done if self.phase == "tools" else self.done + 1
 
     @property
     def next_effect(self) -> str:
