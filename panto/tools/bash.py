@@ -1,0 +1,154 @@
+"""bash: a command line, in the foreground with a time limit or as a background job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from panto.schema.bodies import ToolOutcome
+from panto.schema.errors import ToolFailure
+from panto.schema.messages import Text
+from panto.schema.view import TextView, View
+from panto.tools import paths
+from panto.tools.builtin import Builtin
+from panto.tools.jobs import Jobs, exit_words
+from panto.tools.output import Output
+from panto.tools.processes import Child, Spawner, end, environment
+from panto.tools.sandbox import Sandbox
+from panto.tools.text import count, shown
+from panto.tools.tool import ToolContext, ToolReply
+
+_TIMEOUT = 120
+_LONGEST = 3_600
+_DRAIN = 0.3
+"""Seconds that output of a finished shell is waited for while something else still holds its pipe."""
+_WANTS_PERSON = re.compile(
+    r"a terminal is required|terminal prompts disabled|could not read (Username|Password)|/dev/tty"
+    r"|no editor here|not a tty|stdin is not a (tty|terminal)|inappropriate ioctl|EOF when reading a line",
+    re.IGNORECASE,
+)
+_ADVICE = "(there is no terminal, editor or input here: give answers as options, e.g. -m, -y, --non-interactive)"
+
+
+class Bash(Builtin):
+    name = "bash"
+    subject = "command"
+    schema = (
+        '{"type":"object","properties":{"command":{"type":"string","minLength":1},'
+        f'"timeout":{{"type":"number","minimum":1,"maximum":{_LONGEST},"description":"s, default {_TIMEOUT}"}},'
+        '"cwd":{"type":"string"},"background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}'
+    )
+
+    def __init__(self, spawner: Spawner, jobs: Jobs, sandbox: Sandbox) -> None:
+        self._spawner = spawner
+        self._jobs = jobs
+        self._sandbox = sandbox
+
+    def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
+        where = arguments.get("cwd")
+        return (paths.real(str(where), cwd),) if where else ()
+
+    async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
+        return TextView(str(arguments["command"]))
+
+    async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
+        command = str(arguments["command"])
+        if "\0" in command:
+            raise ToolFailure("command holds a NUL byte")
+        where = paths.real(str(arguments.get("cwd") or "."), context.cwd)
+        if not os.path.isdir(where):
+            raise ToolFailure(f"cwd: {shown(where)} is not a directory", "not_found")
+        limit = arguments.get("timeout", _TIMEOUT)
+        assert isinstance(limit, int | float)
+        background = bool(arguments.get("background"))
+        output = Output(context.spool, context.mask, None if background else lambda text: context.progress(text, None))
+        try:
+            argv = await self._sandbox.wrap(["bash", "-c", command], context.cwd, self._spawner)
+            child = await self._spawner.start(
+                argv, env=environment(context, PWD=where), cwd=where, stdout=output.write_end, stderr=output.write_end
+            )
+        except BaseException:
+            output.abandon()
+            raise
+        output.begin()
+        if background:
+            job = self._jobs.add(context.session, context.call, command, child, output)
+            said = f"{job.id} is running: bash_output shows what it prints, bash_kill ends it"
+            outcome = ToolOutcome(parts=(Text(said),), title=self.title(arguments), fact=job.id, view=TextView(said))
+            return ToolReply(outcome)
+        run = _Run(self.title(arguments), child, output, time.monotonic())
+        try:
+            return await _foreground(run, float(limit), context)
+        except asyncio.CancelledError:
+            child.kill()
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    title: str
+    child: Child
+    output: Output
+    start: float
+
+    def outcome(self, fact: str, note: str, is_error: bool) -> ToolOutcome:
+        """What the command came to: its output, then a note in parentheses."""
+        text = self.output.text()
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return ToolOutcome(
+            parts=(Text(f"{text}{gap}{note}" if text or note else "(no output)"),),
+            is_error=is_error,
+            title=self.title,
+            fact=fact,
+            view=TextView(self.output.tail(), tail=True),
+            file=self.output.file,
+        )
+
+
+async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolReply:
+    stop = asyncio.ensure_future(context.cancelled.wait())
+    try:
+        await asyncio.wait((run.child.exited, stop), timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.cancel()
+    if run.child.exited.done():
+        return await _finished(run)
+    stopped = context.cancelled.is_set()
+    await end(run.child, context.deadline() if stopped else None)
+    await _drained(run.output, 0.05)
+    took = time.monotonic() - run.start
+    if stopped:
+        outcome = run.outcome(f"stopped by you after {took:.1f} s", "(stopped by the user)", True)
+        said = "stopped by the user; it may have had effects"
+        raise ToolFailure(said, "cancelled", effects="unknown", outcome=outcome)
+    note = f"(ended after its limit of {limit:g} s; give timeout, or run it with background)"
+    outcome = run.outcome(f"timed out · {took:.1f} s", note, True)
+    raise ToolFailure(f"timed out after {limit:g} s", "timeout", effects="unknown", outcome=outcome)
+
+
+async def _finished(run: _Run) -> ToolReply:
+    code = run.child.exited.result()
+    await _drained(run.output, _DRAIN)
+    took = time.monotonic() - run.start
+    notes = []
+    if code != 0:
+        notes.append(f"({exit_words(code)} after {took:.1f} s)")
+        if _WANTS_PERSON.search(run.output.tail(2_000)):
+            notes.append(_ADVICE)
+    if run.child.left:
+        where = f"; what they print goes to {run.output.file}" if run.output.file else ""
+        verb = "runs" if run.child.left == 1 else "run"
+        notes.append(f"({count(run.child.left, 'process')} it started still {verb}{where})")
+    fact = f"{count(run.output.lines, 'line')} · {took:.1f} s" if code == 0 else f"{exit_words(code)} · {took:.1f} s"
+    return ToolReply(run.outcome(fact, "\n".join(notes), code != 0))
+
+
+async def _drained(output: Output, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(output.ended.wait(), seconds)
+    except TimeoutError:
+        pass

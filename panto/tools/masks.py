@@ -1,0 +1,54 @@
+"""Hides known secret values in what comes back from tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+HIDDEN = "[secret]"
+_SHORTEST = 6
+"""Characters below which a value is too common a word to be hidden."""
+
+
+def _values(mask: Sequence[str]) -> list[bytes]:
+    found = {value.encode("utf-8", "surrogateescape") for value in mask if len(value) >= _SHORTEST}
+    return sorted(found, key=len, reverse=True)
+
+
+def masked(text: str, mask: Sequence[str]) -> str:
+    """Text with every known secret value replaced."""
+    for value in sorted(mask, key=len, reverse=True):
+        if len(value) >= _SHORTEST:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+class Masker:
+    """Masks a stream of bytes that arrives in pieces; holds back only what may be the beginning of a secret."""
+
+    def __init__(self, mask: Sequence[str]) -> None:
+        self._secrets = _values(mask)
+        self._pattern = re.compile(b"|".join(map(re.escape, self._secrets)))
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What may be shown after this piece."""
+        if not self._secrets:
+            return data
+        data = self._pattern.sub(HIDDEN.encode(), self._held + data)
+        keep = self._possible_start(data)
+        self._held = data[len(data) - keep :]
+        return data[: len(data) - keep]
+
+    def end(self) -> bytes:
+        """What was held back, at the end of the stream."""
+        rest, self._held = self._held, b""
+        return rest
+
+    def _possible_start(self, data: bytes) -> int:
+        longest = len(self._secrets[0]) - 1
+        for length in range(min(longest, len(data)), 0, -1):
+            end = data[-length:]
+            if any(secret.startswith(end) for secret in self._secrets):
+                return length
+        return 0
