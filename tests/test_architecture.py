@@ -155,7 +155,7 @@ def loaded(code: str, *arguments: str, status: int = 0) -> set[str]:
 
 def foreign(names: set[str]) -> set[str]:
     roots = {name.partition(".")[0] for name in names}
-    return roots - set(sys.stdlib_module_names) - {"panto"}
+    return roots - set(sys.stdlib_module_names) - {"panto", "org"}  # `copy` looks for Jython's package, in vain
 
 
 SCREEN = {"textual", "rich", "pygments", "markdown_it", "linkify_it", "mdit_py_plugins"}
