@@ -123,12 +123,17 @@ def is_broad(kind: ast.expr | None) -> bool:
     return any(isinstance(p, ast.Name) and p.id in ("Exception", "BaseException") for p in parts)
 
 
+def goes_on(node: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Whether the program goes on behind this handler: not if it raises again, nor in a forked child that then ends."""
+    last = handler.body[-1]
+    ends = bool(node.finalbody) and ast.unparse(node.finalbody[-1]).startswith("os._exit(")
+    return not ends and not (isinstance(last, ast.Raise) and last.exc is None)
+
+
 def broad_places(tree: ast.Module) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ExceptHandler) and is_broad(node.type):
-            last = node.body[-1]
-            if not (isinstance(last, ast.Raise) and last.exc is None):  # cleaning up and raising on swallows nothing
-                yield node.lineno
+        if isinstance(node, ast.Try):
+            yield from (h.lineno for h in node.handlers if is_broad(h.type) and goes_on(node, h))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress") and any(map(is_broad, node.args)):
             yield node.lineno
 
