@@ -1,0 +1,271 @@
+"""Anthropic's Messages, and the servers that speak it: what is sent. What comes back: anthropic_messages_reply.py.
+
+Switches (of the server or the model):
+    thinking    "adaptive" (cannot be off), "adaptive_off" (can), "budget" (a number of tokens), "none" (default)
+    between     true: thinking can be kept to between tools where it cannot be off
+    cache       false: no cache_control (a server that refuses it)
+    version     the anthropic-version header
+    bearer      true: the key goes as a bearer token
+    betas       further beta names
+    members     further body members that options may name
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from urllib.parse import urlsplit
+
+from panto.providers.anthropic_messages_reply import NAMESPACE, MessagesReader
+from panto.providers.failure import Failure, Place
+from panto.providers.model import ModelSpec, ProviderSettings
+from panto.providers.names import Names
+from panto.providers.shape import (
+    Group,
+    IdRule,
+    Shaped,
+    Target,
+    clean,
+    images_of,
+    instruct,
+    result_text,
+    shape,
+    wire_arguments,
+)
+from panto.providers.wire import (
+    Memo,
+    Prepared,
+    check_options,
+    encode,
+    forced,
+    members,
+    merged,
+    raw,
+    switches,
+    tool_variant,
+)
+from panto.schema.messages import Image, Opaque, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
+
+PROTOCOL = "anthropic_messages"
+OWNED = frozenset(("messages", "model", "tools", "stream"))
+KNOWN = OWNED | frozenset(
+    """cache_control compaction container context_management diagnostics fallbacks inference_geo max_tokens mcp_servers
+    metadata output_config output_format service_tier speed stop_sequences system temperature thinking thread
+    tool_choice top_k top_p transformations""".split()
+)
+_IDS = IdRule(re.compile(r"[A-Za-z0-9_-]{1,64}"), "toolu_", 30)
+_BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
+DEFAULT_OUTPUT = 8192
+_CACHE = {"type": "ephemeral"}
+_BINDING = "thinking-binding-controls-2026-08-01"
+_INTERLEAVED = "interleaved-thinking-2025-05-14"
+
+
+class AnthropicMessages:
+    """The wire of one provider that speaks Messages."""
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self._settings = settings
+        self._known = members(settings, KNOWN)
+        self._memo = Memo()
+        self._dropped: set[str] = set()
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """See Wire."""
+        if self._settings.wire.get("bearer"):
+            return {"authorization": f"Bearer {key}"}
+        return {"x-api-key": key}
+
+    def prepare(self, request: Request, spec: ModelSpec, *, stream: bool) -> Prepared:
+        """See Wire."""
+        on = switches(self._settings, spec)
+        options = merged(self._settings.options, request.options)
+        check_options(options, PROTOCOL, self._known, OWNED)
+        names = Names(tool_variant(request.tools))
+        shaped = shape(request, Target(self._settings.name, PROTOCOL, _IDS, any_model=True))
+        limit = request.max_output or spec.max_output or DEFAULT_OUTPUT
+        thinking, effort, betas = _thinking(request, spec, on, limit, shaped.stale)
+        choice, instruction, note = forced(request, spec, allowed=thinking.get("type") != "enabled")
+        if instruction:
+            instruct(shaped, instruction)
+            shaped.notes.append(note)
+        cache = on.get("cache") is not False and "cache_control" not in self._dropped
+        body: dict[str, object] = {"model": request.model, "max_tokens": limit}
+        if request.tools:
+            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in request.tools]
+            if choice.kind != "auto":
+                kind = {"none": "none", "required": "any", "named": "tool"}[choice.kind]
+                body["tool_choice"] = {"type": kind, **({"name": names.to_wire(choice.name)} if kind == "tool" else {})}
+        if system := _system(request, shaped, cache):
+            body["system"] = system
+        body["messages"] = self._messages(shaped, spec, names, cache)
+        if thinking:
+            body["thinking"] = thinking
+        if request.schema:
+            effort["format"] = {"type": "json_schema", "schema": raw(request.schema)}
+        if effort:
+            body["output_config"] = effort
+        if stream:
+            body["stream"] = True
+        for name in self._dropped - set(options):
+            body.pop(name, None)
+        self._memo.turn_over()
+        headers = {"anthropic-version": str(on.get("version", "2023-06-01"))}
+        extra = on.get("betas")
+        if names_of := [*betas, *(extra if isinstance(extra, list | tuple) else ())]:
+            headers["anthropic-beta"] = ",".join(map(str, names_of))
+        host = urlsplit(self._settings.base_url).netloc.rpartition("@")[2]
+        reader = MessagesReader(names, Place(self._settings.name, host, request.model))
+        path = "/messages" if self._settings.base_url.rstrip("/").endswith("/v1") else "/v1/messages"
+        return Prepared(path, encode(merged(body, options)), reader, headers, shaped.notes)
+
+    def adapt(self, failure: Failure, request: Request) -> str | None:
+        """See Wire."""
+        if failure.kind == "invalid_request" and "Extra inputs are not permitted" in failure.detail:
+            for name in ("output_config", "thinking", "cache_control"):
+                if name in failure.detail and name not in self._dropped:
+                    self._dropped.add(name)
+                    return f"{self._settings.name} does not take {name}: it is left out"
+        return None
+
+    def _messages(self, shaped: Shaped, spec: ModelSpec, names: Names, cache: bool) -> list[object]:
+        """Results and what a person says after them are one user message, results first."""
+        out: list[object] = []
+        turns = _turns(shaped.groups)
+        marks = [at for at, turn in enumerate(turns) if turn[0].kind != "assistant"][-2:] if cache else []
+        for at, turn in enumerate(turns):
+            mark = at in marks
+            first = turn[0]
+            if first.kind == "assistant":
+                kind: object = (first.ids, first.own, first.keep)
+                out.append(self._memo.get(first.messages, kind, _assistant, first, names))
+                continue
+            source: list[object] = [r for g in turn for r, _ in g.results]
+            source += [m for g in turn for m in g.messages]
+            kind = ("user", spec.images, mark, tuple(i for g in turn for i in g.results_ids()))
+            out.append(self._memo.get(source, kind, _user, turn, spec, mark))
+        return out
+
+
+def _turns(groups: list[Group]) -> list[list[Group]]:
+    turns: list[list[Group]] = []
+    for group in groups:
+        if group.kind == "user" and turns and turns[-1][0].kind == "results":
+            turns[-1].append(group)
+        else:
+            turns.append([group])
+    return turns
+
+
+def _tool(tool: ToolSpec, names: Names) -> dict[str, object]:
+    return {"name": names.to_wire(tool.name), "description": tool.description, "input_schema": raw(tool.schema)}
+
+
+def _system(request: Request, shaped: Shaped, cache: bool) -> list[dict[str, object]]:
+    """The named parts, then the conversation's own system messages; breakpoints where asked, two at most."""
+    out: list[dict[str, object]] = []
+    marks = 0
+    for block in request.system:
+        if block.text.strip():
+            out.append({"type": "text", "text": clean(block.text)})
+            if cache and block.cache and marks < 1:
+                out[-1]["cache_control"] = _CACHE
+                marks += 1
+    out += [{"type": "text", "text": clean(text)} for text in shaped.head[len(out) :]]
+    if out and cache:
+        out[-1]["cache_control"] = _CACHE
+    return out
+
+
+def _user(turn: list[Group], spec: ModelSpec, mark: bool) -> dict[str, object]:
+    blocks: list[dict[str, object]] = []
+    later: list[dict[str, object]] = []
+    for group in turn:
+        for result, wire in group.results:
+            blocks.append(_result(result, wire, spec, later))
+    blocks += later
+    for group in turn:
+        for message in group.messages:
+            for part in message.parts:
+                blocks.extend(_said(part, spec))
+    if mark:
+        blocks[-1] = {**blocks[-1], "cache_control": _CACHE}
+    return {"role": "user", "content": blocks}
+
+
+def _said(part: Part, spec: ModelSpec) -> list[dict[str, object]]:
+    match part:
+        case Text(text=text) if text.strip():
+            return [{"type": "text", "text": clean(text)}]
+        case Image():
+            return [_image(part, spec)]
+        case _:
+            return []
+
+
+def _image(image: Image, spec: ModelSpec) -> dict[str, object]:
+    if not spec.images:
+        return {
+            "type": "text",
+            "text": f"[the image {image.name or image.media_type} is left out: this model takes no images]",
+        }
+    source = {"type": "base64", "media_type": image.media_type, "data": b64encode(image.data).decode()}
+    return {"type": "image", "source": source}
+
+
+def _result(result: ToolResult, wire: str, spec: ModelSpec, later: list[dict[str, object]]) -> dict[str, object]:
+    """An error may hold text only: its images go behind all results of the turn."""
+    images = [_image(image, spec) for image in images_of(result)]
+    content: list[dict[str, object]] = [{"type": "text", "text": result_text(result, flagged=False)}]
+    block: dict[str, object] = {"type": "tool_result", "tool_use_id": wire, "content": content}
+    if result.is_error:
+        block["is_error"] = True
+        later.extend(images)
+    else:
+        content.extend(images)
+    return block
+
+
+def _assistant(group: Group, names: Names) -> dict[str, object]:
+    blocks: list[object] = []
+    ids = iter(group.ids)
+    for part in group.messages[0].parts:
+        match part:
+            case Text(text=text) if text.strip():
+                blocks.append({"type": "text", "text": clean(text)})
+            case Reasoning() if group.keep:
+                data = part.metadata.get(NAMESPACE, {})
+                if "redacted" in data:
+                    blocks.append({"type": "redacted_thinking", "data": data["redacted"]})
+                elif data.get("signature"):
+                    blocks.append({"type": "thinking", "thinking": part.text, "signature": data["signature"]})
+            case Opaque(value=value) if group.keep:
+                blocks.append(raw(value))
+            case ToolCall():
+                name, arguments = names.to_wire(part.name), raw(wire_arguments(part))
+                blocks.append({"type": "tool_use", "id": next(ids), "name": name, "input": arguments})
+    return {"role": "assistant", "content": blocks}
+
+
+def _thinking(
+    request: Request, spec: ModelSpec, on: dict[str, object], limit: int, stale: bool
+) -> tuple[dict[str, object], dict[str, object], list[str]]:
+    """The thinking member, output_config and betas for the level asked for."""
+    level, kind = request.reasoning, on.get("thinking", "none")
+    off = level in ("off", "none")
+    effort: dict[str, object] = {"effort": level} if level and not off and level in spec.reasoning else {}
+    if kind == "budget":
+        if off or not level or limit <= 2048:
+            return {}, {}, []
+        budget = min(_BUDGETS.get(level, 8192), limit - 1024)
+        return {"type": "enabled", "budget_tokens": max(1024, budget)}, {}, [_INTERLEAVED] if request.tools else []
+    if kind not in ("adaptive", "adaptive_off"):
+        return {}, {}, []
+    if off and kind == "adaptive_off":
+        return {"type": "disabled"}, {}, []
+    if off:
+        return ({"type": "between_tools"} if on.get("between") else {}), {"effort": "low"}, []
+    thinking: dict[str, object] = {"type": "adaptive", "display": "summarized"}
+    if stale:
+        thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+    return thinking, effort, [_BINDING] if stale else []

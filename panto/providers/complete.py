@@ -1,0 +1,73 @@
+"""One model call to its result: tries, waits, and the fold. What the agent's loop calls."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from panto.providers.assemble import Assembler
+from panto.providers.model import Model
+from panto.providers.retry import RetryPolicy, Wait, retryable
+from panto.schema.errors import ProviderError
+from panto.schema.messages import ModelResult, Origin, Request
+from panto.schema.stream import StreamPart
+
+
+async def complete(
+    model: Model,
+    request: Request,
+    *,
+    on_part: Callable[[StreamPart], None],
+    on_wait: Callable[[Wait], None],
+    on_reset: Callable[[int], None],
+    retry_now: asyncio.Event,
+    policy: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+) -> ModelResult:
+    """Ask the model; return the whole result or raise ProviderError.
+
+    `on_part` gets each part as it comes. A failed attempt is dropped whole: if parts of it were given out,
+    `on_reset(n)` (n counts from 1) says so before the next try begins. `on_wait` is called when a wait begins and, with
+    `over=True`, when it ends; setting `retry_now` ends a wait early (it is cleared). Cancelling ends any state at once.
+    """
+    before = after = resets = 0
+    while True:
+        heard = False
+        try:
+            fold = Assembler()
+            stream = model.provider.stream(request)
+            try:
+                async for part in stream:
+                    fold.feed(part)
+                    on_part(part)
+            finally:
+                heard = fold.started
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
+            origin = Origin(model.provider.name, model.provider.protocol, request.model)
+            return fold.result(origin, price=model.spec.price, made_under=request.context_digest)
+        except ProviderError as error:
+            before, after = before + (not heard), after + heard
+            if not retryable(error) or before >= policy.tries or after > policy.dropped:
+                raise
+            wait_s = policy.wait(before + after, error.retry_after)
+            if wait_s is None:
+                raise _too_long(error) from None
+            if heard:
+                resets += 1
+                on_reset(resets)
+            attempts = policy.tries if not heard else policy.dropped + 1
+            wait = Wait(error.message, error.status, wait_s, (after if heard else before) + 1, attempts)
+        retry_now.clear()
+        on_wait(wait)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(retry_now.wait(), wait.wait_s)
+        on_wait(replace(wait, over=True))
+
+
+def _too_long(error: ProviderError) -> ProviderError:
+    seconds = error.retry_after or 0
+    hint = f"The server asks for a wait of {seconds:.0f} s: try again after that, or use another model."
+    return ProviderError(error.kind, error.message, status=error.status, retry_after=error.retry_after, hint=hint)

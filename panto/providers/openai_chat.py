@@ -1,0 +1,305 @@
+"""Chat Completions, and the many servers that speak it: what is sent. What comes back: openai_chat_reply.py.
+
+Switches (of the server or the model):
+    system_role       "system" (default) or "developer"
+    limit             "max_tokens" (default) or "max_completion_tokens"
+    effort            how a reasoning level is asked for: "reasoning_effort" (default), "reasoning" (an object),
+                      "thinking" (an object and the level), "template" (a chat template's switch), "none"
+    levels            {level: the server's word}, where they differ; "" leaves the level out
+    reasoning_field   where earlier reasoning goes back; default: the field it came in; "none": nowhere
+    reasoning_blank   sent as reasoning of assistant messages with calls that have none (the server insists on it)
+    cache             "parts": cache_control on text parts; "key": a prompt_cache_key
+    ids               "nine" for call ids of nine letters and digits
+    after_tools       an assistant text put between results and a user's words, where the template insists on it
+    result_name       true: results carry the tool's name
+    system_inline     true: no system role; its text opens the first user message
+    think             "open": the reply begins inside a <think> whose opening tag the template wrote
+    members           further body members that options may name
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from urllib.parse import urlsplit
+
+import msgspec
+
+from panto.providers.failure import Failure, Place
+from panto.providers.model import ModelSpec, ProviderSettings
+from panto.providers.names import Names
+from panto.providers.openai_chat_reply import ChatReader
+from panto.providers.shape import (
+    Group,
+    IdRule,
+    Shaped,
+    Target,
+    clean,
+    images_of,
+    instruct,
+    result_text,
+    shape,
+    wire_arguments,
+)
+from panto.providers.wire import (
+    Memo,
+    Prepared,
+    check_options,
+    encode,
+    forced,
+    members,
+    merged,
+    raw,
+    switches,
+    tool_variant,
+)
+from panto.schema.messages import Image, Opaque, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
+
+PROTOCOL = "openai_chat"
+OWNED = frozenset(("messages", "model", "tools", "stream", "n"))
+KNOWN = OWNED | frozenset(
+    """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
+    modalities moderation parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options
+    prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier stop store
+    stream_options temperature tool_choice top_logprobs top_p user verbosity web_search_options
+
+    cache_prompt chat_template_kwargs dynatemp_range dynatemp_exponent dry_base dry_multiplier enable_thinking
+    grammar id_slot ignore_eos json_schema min_p mirostat mirostat_eta mirostat_tau n_keep n_predict n_probs
+    parse_tool_calls reasoning_format repeat_last_n repeat_penalty repetition_penalty samplers thinking_budget
+    thinking_budget_tokens top_k top_n_sigma typical_p xtc_probability xtc_threshold
+
+    add_generation_prompt allowed_token_ids bad_words best_of continue_final_message documents echo guided_choice
+    guided_decoding_backend guided_grammar guided_json guided_regex include_reasoning include_stop_str_in_output
+    length_penalty min_tokens mm_processor_kwargs priority prompt_logprobs skip_special_tokens structured_outputs
+    truncate_prompt_tokens use_beam_search vllm_xargs
+
+    keep_alive options think ttl draft_model
+
+    include models plugins provider reasoning route session_id thinking tool_stream transforms usage verbosity zdr
+
+    citation_options compound_custom disable_tool_validation search_parameters search_settings deferred
+    prompt_mode random_seed safe_prompt prefix prompt_truncate_len context_length_exceeded_behavior""".split()
+)
+_IDS = IdRule(re.compile(r"[A-Za-z0-9_.:-]{1,40}"), "call_", 29)
+_NINE = IdRule(re.compile(r"[A-Za-z0-9]{9}"), "", 9)
+_CARRIED = ("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "store", "verbosity")
+
+
+class OpenAIChat:
+    """The wire of one provider that speaks Chat Completions."""
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self._settings = settings
+        self._known = members(settings, KNOWN)
+        self._memo = Memo()
+        self._dropped: set[str] = set()  # body members that the server refused
+        self._limit = ""  # the limit's member, once a refusal taught it
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """See Wire."""
+        return {"authorization": f"Bearer {key}"}
+
+    def prepare(self, request: Request, spec: ModelSpec, *, stream: bool) -> Prepared:
+        """See Wire."""
+        on = switches(self._settings, spec)
+        options = merged(self._settings.options, request.options)
+        check_options(options, PROTOCOL, self._known, OWNED)
+        names = Names(tool_variant(request.tools))
+        rule = _NINE if on.get("ids") == "nine" else _IDS
+        shaped = shape(request, Target(self._settings.name, PROTOCOL, rule))
+        choice, instruction, note = forced(request, spec)
+        if instruction:
+            instruct(shaped, instruction)
+            shaped.notes.append(note)
+        body: dict[str, object] = {"model": request.model}
+        if request.tools:
+            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in request.tools]
+            if choice.kind == "named":
+                body["tool_choice"] = {"type": "function", "function": {"name": names.to_wire(choice.name)}}
+            elif choice.kind != "auto":
+                body["tool_choice"] = choice.kind
+        body["messages"] = self._messages(shaped, spec, on, names)
+        if limit := request.max_output or spec.max_output:
+            body[self._limit or str(on.get("limit", "max_tokens"))] = limit
+        body.update(_effort(request, spec, on))
+        if request.schema:
+            schema = {"name": "reply", "schema": raw(request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if on.get("cache") == "key":
+            body["prompt_cache_key"] = _cache_key(request, shaped)
+        if stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        for name in self._dropped - set(options):
+            body.pop(name, None)
+        body = merged(body, options)
+        self._memo.turn_over()
+        host = urlsplit(self._settings.base_url).netloc.rpartition("@")[2]
+        reader = ChatReader(names, Place(self._settings.name, host, request.model), on.get("think") == "open")
+        return Prepared("/chat/completions", encode(body), reader, notes=shaped.notes)
+
+    def adapt(self, failure: Failure, request: Request) -> str | None:
+        """See Wire: optional members that a server does not know are left out from then on."""
+        if failure.kind != "invalid_request":
+            return None
+        text = failure.detail
+        if not self._limit and "max_tokens" in text and "max_completion_tokens" in text:
+            self._limit = "max_completion_tokens"
+            return ""
+        for name in _CARRIED:
+            if name in text and name not in self._dropped:
+                self._dropped.add(name)
+                return ""
+        return None
+
+    # ------------------------------------------------------------ messages
+
+    def _messages(self, shaped: Shaped, spec: ModelSpec, on: dict[str, object], names: Names) -> list[object]:
+        out: list[object] = []
+        head = clean("\n\n".join(shaped.head))
+        if head and not on.get("system_inline"):
+            content: object = head
+            if on.get("cache") == "parts":
+                content = [{"type": "text", "text": head, "cache_control": {"type": "ephemeral"}}]
+            out.append({"role": on.get("system_role", "system"), "content": content})
+            head = ""
+        variant = (spec.id, spec.images)
+        before = ""
+        for at, group in enumerate(shaped.groups):
+            match group.kind:
+                case "assistant":
+                    kind = (variant, group.ids, group.own, group.keep)
+                    out.append(self._memo.get(group.messages, kind, _assistant, group, on, names))
+                case "results":
+                    for result, wire in group.results:
+                        out.append(self._memo.get((result,), wire, _result, result, wire, on, names))
+                    if any(images_of(result) for result, _ in group.results):
+                        source = [result for result, _ in group.results]
+                        out.append(self._memo.get(source, variant, _shown, group, spec))
+                case "user":
+                    if before == "results" and on.get("after_tools"):
+                        out.append({"role": "assistant", "content": on["after_tools"]})
+                    if at == 0 and head:
+                        out.append(_user(group, spec, head))
+                    else:
+                        out.append(self._memo.get(group.messages, variant, _user, group, spec, ""))
+            before = group.kind
+        return out
+
+
+def _tool(tool: ToolSpec, names: Names) -> dict[str, object]:
+    function = {"name": names.to_wire(tool.name), "description": tool.description, "parameters": raw(tool.schema)}
+    return {"type": "function", "function": function}
+
+
+def _image(image: Image) -> dict[str, object]:
+    url = f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _missing(image: Image) -> str:
+    return f"[the image {image.name or image.media_type} is left out: this model takes no images]"
+
+
+def _user(group: Group, spec: ModelSpec, opening: str) -> dict[str, object]:
+    content: list[dict[str, object]] = [{"type": "text", "text": opening}] if opening else []
+    for message in group.messages:
+        for part in message.parts:
+            content.extend(_said(part, spec))
+    if all(part["type"] == "text" for part in content):
+        return {"role": "user", "content": "\n\n".join(str(part["text"]) for part in content)}
+    return {"role": "user", "content": content}
+
+
+def _said(part: Part, spec: ModelSpec) -> list[dict[str, object]]:
+    match part:
+        case Text(text=text) if text.strip():
+            return [{"type": "text", "text": clean(text)}]
+        case Image():
+            return [_image(part) if spec.images else {"type": "text", "text": _missing(part)}]
+        case _:
+            return []
+
+
+def _assistant(group: Group, on: dict[str, object], names: Names) -> dict[str, object]:
+    message: dict[str, object] = {"role": "assistant"}
+    texts: list[str] = []
+    calls: list[dict[str, object]] = []
+    thoughts: dict[str, str] = {}
+    extra: dict[str, object] = {}
+    ids = iter(group.ids)
+    for part in group.messages[0].parts:
+        match part:
+            case Text(text=text) if text.strip():
+                texts.append(clean(text))
+            case Reasoning(text=text) if group.keep:
+                field = part.metadata.get(PROTOCOL, {}).get("field", "")
+                thoughts[field] = thoughts.get(field, "") + text
+            case Opaque(value=value) if group.keep:
+                extra.update(_opaque(value))
+            case ToolCall():
+                function = {"name": names.to_wire(part.name), "arguments": wire_arguments(part)}
+                calls.append({"id": next(ids), "type": "function", "function": function})
+    message["content"] = "".join(texts) if texts else None
+    field = str(on.get("reasoning_field", ""))
+    for came_in, text in thoughts.items():
+        place = field or came_in
+        if place not in ("none", "think", "") and not extra:
+            message[place] = text
+    if calls and "reasoning_blank" in on and field and field not in message:
+        message[field] = on["reasoning_blank"]
+    message.update(extra)
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def _opaque(value: str) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(value.encode(), type=dict[str, msgspec.Raw])
+
+
+def _result(result: ToolResult, wire: str, on: dict[str, object], names: Names) -> dict[str, object]:
+    message: dict[str, object] = {"role": "tool", "tool_call_id": wire}
+    if on.get("result_name"):
+        message["name"] = names.to_wire(result.name)
+    message["content"] = result_text(result, flagged=True)
+    return message
+
+
+def _shown(group: Group, spec: ModelSpec) -> dict[str, object]:
+    """The images of a step's results, in a user message after them, since `tool` messages cannot hold any."""
+    content: list[dict[str, object]] = []
+    for result, _ in group.results:
+        for image in images_of(result):
+            content.append({"type": "text", "text": f"Image from {result.name}:"})
+            content.append(_image(image) if spec.images else {"type": "text", "text": _missing(image)})
+    return {"role": "user", "content": content}
+
+
+def _effort(request: Request, spec: ModelSpec, on: dict[str, object]) -> dict[str, object]:
+    """How this server is asked for a reasoning level; nothing for a model without levels."""
+    level = request.reasoning
+    if not level or not spec.reasoning:
+        return {}
+    off = level in ("off", "none")
+    levels = on.get("levels")
+    word = str(levels.get(level, level)) if isinstance(levels, dict) else level
+    match on.get("effort", "reasoning_effort"):
+        case "reasoning_effort":
+            return {"reasoning_effort": "none" if off else word} if word else {}
+        case "reasoning":
+            return {"reasoning": {"enabled": False} if off else {"effort": word}}
+        case "thinking":
+            thinking: dict[str, object] = {"thinking": {"type": "disabled" if off else "enabled"}}
+            return thinking if off or not word else {**thinking, "reasoning_effort": word}
+        case "template":
+            return {"chat_template_kwargs": {"enable_thinking": not off}}
+        case _:
+            return {}
+
+
+def _cache_key(request: Request, shaped: Shaped) -> str:
+    """The same for all requests of one conversation, telling nothing of it."""
+    seed = "\0".join((request.session_id, request.agent, request.model, *shaped.head))
+    return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

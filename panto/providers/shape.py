@@ -1,0 +1,267 @@
+"""A conversation put in the one order every vendor accepts: what each protocol then only has to spell.
+
+Users, assistants and results alternate; each call is answered exactly once, directly after it, in call order; nothing
+is empty; the first word and the last are a user's. History is not repaired here: what a session holds is already
+paired. A stray result is left out and said; a missing one is answered with an error, since the vendor refuses else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from panto.schema.messages import (
+    Image,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+CONTINUE = Message("user", (Text("Continue."),))
+
+
+def clean(text: str) -> str:
+    """Text that every JSON reader takes: no NUL, no lone surrogates."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def wire_arguments(call: ToolCall) -> str:
+    """A call's arguments as the text of a JSON object; what was not one is replayed empty (its result says why)."""
+    match call.arguments:
+        case Json(text=text) if text.lstrip()[:1] == "{":
+            return text
+        case _:
+            return "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class IdRule:
+    """Which call ids a wire takes: `shape` must match whole; others become `prefix` and a digest, `length` in all."""
+
+    shape: re.Pattern[str]
+    prefix: str
+    length: int
+
+    def make(self, seed: str) -> str:
+        digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+        return (self.prefix + digest)[: self.length]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a conversation goes. `any_model`: signatures hold for every model of this provider."""
+
+    provider: str
+    protocol: str
+    ids: IdRule
+    any_model: bool = False
+
+    def own(self, message: Message, model: str) -> bool:
+        """Whether this message's vendor data may be handed back to that model."""
+        origin = message.origin
+        return (
+            origin is not None
+            and origin.provider == self.provider
+            and origin.protocol == self.protocol
+            and (self.any_model or origin.model == model)
+        )
+
+
+@dataclass(slots=True)
+class Group:
+    """One turn of the wire's alternation.
+
+    user: `messages`, to be joined. assistant: one message, its calls' wire `ids` in order, `own` (vendor data may go
+    back) and `keep` (reasoning may, too). results: `results` with their wire ids, in call order.
+    """
+
+    kind: Literal["user", "assistant", "results"]
+    messages: tuple[Message, ...] = ()
+    ids: tuple[str, ...] = ()
+    own: bool = False
+    keep: bool = False
+    results: tuple[tuple[ToolResult, str], ...] = ()
+
+    def results_ids(self) -> tuple[str, ...]:
+        """The results' wire ids."""
+        return tuple(wire for _, wire in self.results)
+
+
+@dataclass(slots=True)
+class Shaped:
+    """The conversation in order. `head`: system texts that stand before everything."""
+
+    head: list[str]
+    groups: list[Group]
+    notes: list[str] = field(default_factory=list)
+    stale: bool = False
+    """Reasoning of the turn in progress was made under another prefix."""
+
+
+def sendable(part: Part) -> bool:
+    """Whether a part is more than nothing by itself."""
+    match part:
+        case Text(text=text):
+            return bool(text) and not text.isspace()
+        case Reasoning():
+            return False
+        case _:
+            return True
+
+
+def shape(request: Request, target: Target) -> Shaped:
+    """Order the request's conversation for a target. Notes say what had to be left out."""
+    messages = request.messages
+    out = Shaped([b.text for b in request.system if b.text.strip()], [])
+    at = 0
+    while at < len(messages) and messages[at].role == "system":
+        out.head.extend(p.text for p in messages[at].parts if isinstance(p, Text) and p.text.strip())
+        at += 1
+    keep_from = _keep_from(request, target, out)
+    seen: set[str] = set()
+    at = _said(messages, at, out)
+    while at < len(messages):
+        message = messages[at]
+        after = at + 1
+        if any(sendable(p) for p in message.parts):
+            if not out.groups or out.groups[-1].kind == "assistant":
+                out.groups.append(Group("user", (CONTINUE,)))
+            own = target.own(message, request.model)
+            calls = [p for p in message.parts if isinstance(p, ToolCall)]
+            ids = tuple(_wire_id(call, own, target.ids, seen) for call in calls)
+            out.groups.append(
+                Group("assistant", (message,), ids, own, own and (at >= keep_from or message.in_progress))
+            )
+            if calls:
+                out.groups.append(Group("results", results=_answers(messages, after, calls, ids, out)))
+        at = _said(messages, after, out, answered=True)
+    if not out.groups or out.groups[-1].kind == "assistant":
+        out.groups.append(Group("user", (CONTINUE,)))
+    return out
+
+
+def instruct(shaped: Shaped, text: str) -> None:
+    """Append an instruction to the last user message."""
+    message = Message("user", (Text(text),))
+    last = shaped.groups[-1]
+    if last.kind == "user":
+        last.messages = (*last.messages, message)
+    else:
+        shaped.groups.append(Group("user", (message,)))
+
+
+def _keep_from(request: Request, target: Target, out: Shaped) -> int:
+    """The message from which on reasoning is kept: behind the last one that was made under another prefix.
+
+    Vendors bind a block to all that stood before it, earlier blocks included: only a front may be cut away.
+    """
+    for at in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[at]
+        if message.role != "assistant" or message.made_under == request.context_digest:
+            continue
+        if not target.own(message, request.model):
+            continue
+        if message.in_progress:
+            out.stale = True
+            continue
+        return at + 1
+    return 0
+
+
+def _said(messages: Sequence[Message], at: int, out: Shaped, answered: bool = False) -> int:
+    """Join what people and the host say up to the next assistant message into one group; returns its index."""
+    said: list[Message] = []
+    stray = 0
+    while at < len(messages) and messages[at].role != "assistant":
+        message = messages[at]
+        if message.role == "tool":
+            stray += not answered
+        elif any(sendable(p) for p in message.parts):
+            said.append(marked(message) if message.role == "system" else message)
+        at += 1
+    if stray:
+        out.notes.append("a tool result without its call was left out of the request")
+    if said:
+        if out.groups and out.groups[-1].kind == "user":
+            out.groups[-1].messages += tuple(said)
+        else:
+            out.groups.append(Group("user", tuple(said)))
+    return at
+
+
+def marked(message: Message) -> Message:
+    """A system message in mid-conversation as user text that says what it is."""
+    text = "\n".join(p.text for p in message.parts if isinstance(p, Text))
+    return Message("user", (Text(f"<system>\n{text}\n</system>"),))
+
+
+def _wire_id(call: ToolCall, own: bool, rule: IdRule, seen: set[str]) -> str:
+    """The provider's own id where it may be echoed, fits and is new; else one made from panto's."""
+    wire = call.provider_id
+    if not (own and wire and wire not in seen and rule.shape.fullmatch(wire)):
+        seed = call.call_id or f"{call.provider_id}/{call.name}/{len(seen)}"
+        wire = rule.make(seed)
+        while wire in seen:
+            seed += "+"
+            wire = rule.make(seed)
+    seen.add(wire)
+    return wire
+
+
+def _answers(
+    messages: Sequence[Message], at: int, calls: Sequence[ToolCall], ids: Sequence[str], out: Shaped
+) -> tuple[tuple[ToolResult, str], ...]:
+    left: list[ToolResult] = []
+    while at < len(messages) and messages[at].role != "assistant":
+        if messages[at].role == "tool":
+            left.extend(p for p in messages[at].parts if isinstance(p, ToolResult))
+        at += 1
+    answers = []
+    for call, wire in zip(calls, ids, strict=True):
+        found = next((r for r in left if _is_for(r, call)), None)
+        if found is None:
+            text = Text("No result was recorded for this call.")
+            found = ToolResult(call.call_id, call.name, (text,), is_error=True)
+        else:
+            left.remove(found)
+        answers.append((found, wire))
+    if left:
+        out.notes.append("a tool result without its call was left out of the request")
+    return tuple(answers)
+
+
+def _is_for(result: ToolResult, call: ToolCall) -> bool:
+    if call.call_id:
+        return result.call_id == call.call_id
+    return result.provider_id == call.provider_id and result.name == call.name
+
+
+def result_text(result: ToolResult, flagged: bool) -> str:
+    """A result's text for wires that take one string. `flagged`: the wire has no error flag, so the text says it."""
+    texts = [clean(p.text) for p in result.parts if isinstance(p, Text | Json) and p.text.strip()]
+    text = "\n".join(texts)
+    if not text:
+        text = "(an image, see below)" if any(isinstance(p, Image) for p in result.parts) else "(no output)"
+    if flagged and result.is_error and not text.lower().startswith("error"):
+        text = f"Error: {text}"
+    return text
+
+
+def images_of(result: ToolResult) -> list[Image]:
+    """The images in a result, in order."""
+    return [p for p in result.parts if isinstance(p, Image)]

@@ -1,0 +1,172 @@
+"""What every wire protocol shares: the pure seam between a protocol and the network, and its memory of spelt parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVarTuple
+
+import msgspec
+
+from panto.providers.failure import Failure
+from panto.providers.model import ModelSpec, ProviderSettings
+from panto.schema.messages import Message, Request, ToolChoice, ToolSpec
+from panto.schema.stream import NotePart, StreamPart
+
+encode = msgspec.json.encode
+Given = TypeVarTuple("Given")
+
+
+class Reader(Protocol):
+    """Turns one reply's events into parts. Pure; raises ProviderError for an error in the reply."""
+
+    done: bool
+    """Nothing more will come that matters."""
+    settled: bool
+    """The finish is known; only an end mark or the usage may still come."""
+
+    def feed(self, events: Sequence[tuple[bytes, bytes]], out: list[StreamPart]) -> None:
+        """Append the parts of these server-sent events (name, data) to `out`."""
+        ...
+
+    def end(self, out: list[StreamPart]) -> None:
+        """The stream is over: append what is still due, FinishPart last, if the reply was whole."""
+        ...
+
+    def whole(self, body: bytes, out: list[StreamPart]) -> None:
+        """A reply that was not streamed, as the same parts; FinishPart last."""
+        ...
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A request ready to be sent. `path` is put behind the base URL."""
+
+    path: str
+    body: bytes
+    reader: Reader
+    headers: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+class Wire(Protocol):
+    """One wire protocol for one provider: no I/O. Holds only what makes later requests cheaper or fit."""
+
+    def __init__(self, settings: ProviderSettings) -> None: ...
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """The headers that carry the key."""
+        ...
+
+    def prepare(self, request: Request, spec: ModelSpec, *, stream: bool) -> Prepared:
+        """The request as this protocol spells it. Raises ProviderError (invalid_request) for what it cannot carry."""
+        ...
+
+    def adapt(self, failure: Failure, request: Request) -> str | None:
+        """After a refusal: remember what to leave out from now on and say so, or None if nothing would help.
+
+        Called before any part came; the request is prepared and sent again after a text. Never gives the same twice.
+        """
+        ...
+
+
+class Memo:
+    """Encoded pieces by the identity of the values they were made from: a message is spelt once, not once a request.
+
+    Hand in the same objects from request to request and a long conversation costs what is new of it.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[object, tuple[object, msgspec.Raw]] = {}
+        self._old: dict[object, tuple[object, msgspec.Raw]] = {}
+
+    def get(
+        self, source: Sequence[object], variant: object, make: Callable[[*Given], object], *given: *Given
+    ) -> msgspec.Raw:
+        """The JSON of what `make(*given)` returns, made now if it is not known.
+
+        `source` are the objects it is made from, `variant` (hashable) what else it depends on.
+        """
+        key = (tuple(map(id, source)), variant)
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key) or (tuple(source), msgspec.Raw(encode(make(*given))))
+            self._young[key] = found
+        return found[1]
+
+    def turn_over(self) -> None:
+        """Call once a request: forgets what has not been used for a long time."""
+        if len(self._young) > 8192:
+            self._old, self._young = self._young, {}
+
+
+def raw(text: str | bytes) -> msgspec.Raw:
+    """JSON text to be put into a body as it is."""
+    return msgspec.Raw(text.encode() if isinstance(text, str) else text)
+
+
+def merged(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
+    """`over` wins; objects are merged member by member."""
+    out = dict(base)
+    for name, value in over.items():
+        known = out.get(name)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            out[name] = merged(known, value)
+        else:
+            out[name] = value
+    return out
+
+
+def check_options(options: Mapping[str, object], protocol: str, known: frozenset[str], owned: frozenset[str]) -> None:
+    """Refuse members that this protocol does not know or that are not the person's to set; names the nearest."""
+    for name in options:
+        if name in owned:
+            raise Failure("invalid_request", f"option {name!r} cannot be set: {protocol} sets it itself")
+        if name not in known:
+            from difflib import get_close_matches  # only on the way to an error
+
+            near = get_close_matches(name, sorted(known - owned), 1)
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else "Name it in wire.members of the provider to send it anyway."
+            )
+            raise Failure("invalid_request", f"{protocol} carries no member {name!r} in its body", hint=hint)
+
+
+def members(settings: ProviderSettings, known: frozenset[str]) -> frozenset[str]:
+    """The body members that options may name: the protocol's, and those that the provider's `wire.members` adds."""
+    extra = settings.wire.get("members", ())
+    return known | frozenset(str(m) for m in extra) if isinstance(extra, list | tuple) and extra else known
+
+
+def switches(settings: ProviderSettings, spec: ModelSpec) -> dict[str, object]:
+    """The server's switches with the model's over them."""
+    return {**settings.wire, **spec.wire}
+
+
+def forced(request: Request, spec: ModelSpec, allowed: bool = True) -> tuple[ToolChoice, str, str]:
+    """The choice to send, and, where force was asked of a model that does not obey it: instruction and note."""
+    choice = request.tool_choice
+    if not request.tools or choice.kind in ("auto", "none") or (spec.forced_tool and allowed):
+        return choice, "", ""
+    if choice.kind == "named":
+        text = f"Answer with exactly one call of the tool {choice.name}, and nothing else."
+        note = f"{request.model} cannot be forced to call {choice.name}: it was asked to"
+    else:
+        text = "Answer with a call of one of your tools."
+        note = f"{request.model} cannot be forced to call a tool: it was asked to"
+    return ToolChoice("auto"), text, note
+
+
+def notes_out(notes: Sequence[str], out: list[StreamPart]) -> None:
+    """Notes as parts."""
+    out.extend(NotePart(note) for note in notes)
+
+
+def tool_variant(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+    """What of a tool list changes how names are spelt."""
+    return tuple(tool.name for tool in tools)
+
+
+def text_of(message: Message) -> str:
+    """The text of a message, parts joined by lines."""
+    return "\n".join(t for p in message.parts if (t := getattr(p, "text", "")))
