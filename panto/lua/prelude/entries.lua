@@ -1,0 +1,166 @@
+-- How panto enters what extensions wrote: arguments come as plain values, results leave as plain values.
+local H = ...
+local entries, deref, plain, failure, misuse, post = H.entries, H.deref, H.plain, H.failure, H.misuse, H.post
+local json_decode, json_encode, current, freeze = H.json_decode, H.json_encode, H.current, H.freeze
+local type, tostring, setmetatable, ipairs, error = type, tostring, setmetatable, ipairs, error
+local getmetatable = H.debug.getmetatable
+
+--- A file as a task: an extension's main chunk, or a script with its arguments.
+function entries.file(path, ...)
+  local chunk, problem = H.load_file(path)
+  if not chunk then error(problem, 0) end
+  return plain('the main chunk', nil, chunk(...))
+end
+
+--- A module as a task (a rock's main module).
+function entries.module(name)
+  require(name)
+end
+
+--- A piece of code as a task (tests, one-liners).
+function entries.code(text, name, ...)
+  local chunk, problem = load(text, name)
+  if not chunk then error(problem, 0) end
+  return plain('the result', (chunk(...)))
+end
+
+if not H.options.session then return end
+
+-- ---------------------------------------------------------------- tools
+
+local Context = { __name = 'context', __metatable = false }
+Context.__index = Context
+
+--- now: text for the card, or a view.
+function Context:progress(what)
+  if type(what) ~= 'string' then what = plain('progress', what) end
+  post('progress', self.effect_id, what)
+end
+
+--- now: has the person asked to stop?
+function Context:cancelled()
+  return H.scope_cancelled[self.scope] == true
+end
+
+--- now: a view on this call's card; returns a handle with invalidate and alive.
+function Context:set_component(view) return H.set_component(self.effect_id, view) end
+
+
+local function result_text(content)
+  if content == nil then return 'text', '' end
+  if type(content) == 'string' then return 'text', content end
+  if type(content) ~= 'table' then return 'text', tostring(content) end
+  if content[1] and type(content[1]) == 'table' and content[1].type then return 'parts', plain('content', content) end
+  return 'json', json_encode(content)
+end
+
+local RESULT = { content = true, details = true, is_error = true, cancelled = true, title = true, fact = true }
+
+local function is_reply(t)
+  if t.content == nil and t.is_error == nil and t.cancelled == nil then return false end
+  for name in next, t do if not RESULT[name] then return false end end
+  return true
+end
+
+--- A tool call: kind, content, is_error, cancelled, details, title, fact.
+function entries.tool(fn, raw, session, run, call, effect, lane, cwd)
+  local ctx = setmetatable({ session_id = session, run_id = run, call_id = call, effect_id = effect, cwd = cwd,
+    raw_arguments = raw, agent = H.lane_agent(lane), scope = current().scope }, Context)
+  local reply = deref(fn)(json_decode(raw), ctx)
+  if type(reply) ~= 'table' or not is_reply(reply) then
+    local kind, content = result_text(reply)
+    return kind, content, false, false
+  end
+  local kind, content = result_text(reply.content)
+  local details = reply.details ~= nil and plain('details', reply.details) or nil
+  return kind, content, reply.is_error == true, reply.cancelled == true, details,
+    reply.title and tostring(reply.title), reply.fact and tostring(reply.fact)
+end
+
+--- A slash command.
+function entries.command(fn, args, session, effect, lane, cwd)
+  local ctx = setmetatable({ session_id = session, effect_id = effect, cwd = cwd, agent = H.lane_agent(lane),
+    scope = current().scope }, Context)
+  local text = deref(fn)(args, ctx)
+  if text ~= nil and type(text) ~= 'string' then misuse('a command returns text or nothing') end
+  return text
+end
+
+--- Values for a command's argument.
+function entries.complete(fn, text)
+  return plain('complete', deref(fn)(text) or {})
+end
+
+--- A shortcut's function.
+function entries.plain(fn) deref(fn)() end
+
+-- ---------------------------------------------------------------- hooks and observers
+
+local Event = { __name = 'event' }
+Event.__index = Event
+--- now: a view on the card of the call this event is about.
+function Event:set_component(view)
+  if not self.component_key then misuse('set_component: this event is about no call') end
+  return H.set_component(self.component_key, view)
+end
+
+--- A hook: its answer as plain data, or nil.
+function entries.hook(fn, name, lane, event, key, raw)
+  event.name, event.agent, event.component_key = event.name or name, H.lane_agent(lane), key
+  if raw then event.arguments = json_decode(raw) end
+  local answer = deref(fn)(setmetatable(event, Event))
+  if answer == nil then return nil end
+  if type(answer) == 'table' and answer.arguments ~= nil then
+    local copy = {}
+    for k, v in next, answer do copy[k] = v end
+    copy.arguments = json_encode(H.shape(answer.arguments) == nil and H.json.object(answer.arguments) or answer.arguments)
+    answer = copy
+  end
+  return plain('the answer of a ' .. name .. ' hook', answer)
+end
+
+--- An observer, run to its end.
+function entries.observer(fn, name, event)
+  event.name = event.name or name
+  event.agent = event.agent ~= nil and H.lane_agent(event.agent) or nil
+  deref(fn)(event)
+end
+
+-- ---------------------------------------------------------------- protocols
+
+local streams = {}
+local Handle = { __name = 'handle', __metatable = false }
+Handle.__index = Handle
+--- now: have something: pull again.
+function Handle:wake() post('stream_wake', self.id) end
+
+function entries.protocol_open(fn, id, request, endpoint, endpoint_name)
+  request.endpoint = H.endpoint(endpoint, endpoint_name)
+  local stream = deref(fn)(request, setmetatable({ id = id }, Handle))
+  if type(stream) ~= 'table' or type(stream.next) ~= 'function' then
+    error('open must return a table with a next function', 0)
+  end
+  streams[id] = stream
+  return type(stream.cancel_turn) == 'function', type(stream.close) == 'function'
+end
+
+--- What a stream gives: type and text for the two frequent parts, else a plain table; false: pending (and ms); nil: end.
+function entries.protocol_next(id)
+  local stream = streams[id]
+  local part = stream:next()
+  if part == nil then return nil end
+  if type(part) ~= 'table' then error('next must return a table, nil or pending(), not a ' .. type(part), 0) end
+  if getmetatable(part) == H.PENDING then return false, part.ms end
+  local kind = part.type
+  if (kind == 'text' or kind == 'reasoning') and type(part.text) == 'string' then return kind, part.text end
+  return freeze(part)
+end
+
+function entries.protocol_method(id, name)
+  local stream = streams[id]
+  if stream and type(stream[name]) == 'function' then stream[name](stream) end
+end
+
+function entries.protocol_plain(fn) deref(fn)() end
+
+function H.forget_stream(id) streams[id] = nil end
