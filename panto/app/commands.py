@@ -23,6 +23,17 @@ def run(arguments: Arguments, paths: Paths) -> int:
             return _config(arguments, ground)
         case "trust":
             return _trust(arguments, ground)
+        case "models":
+            return _models(arguments, ground)
+        case "login":
+            from panto.app import login
+
+            return login.run(arguments, ground)
+        case "doctor":
+            from panto.app import doctor
+
+            no_more(arguments, 0)
+            return doctor.run(ground)
         case _:
             raise UsageError(f"unknown command {arguments.command}", "panto --help")
 
@@ -75,6 +86,31 @@ def _trust(arguments: Arguments, ground: Ground) -> int:
         return REFUSED
     trust_.agree(found, file)
     print("Trusted, until one byte of it changes.")
+    return 0
+
+
+def _models(arguments: Arguments, ground: Ground) -> int:
+    from panto.app.catalog import Models
+
+    for problem in ground.problems:
+        say_error(problem.message, problem.hint)
+    models = Models(ground)
+    rows = models.catalog.rows(" ".join(arguments.words), limit=100_000)
+    if arguments.has("--json"):
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
+        return 0
+    if not rows:
+        raise UsageError(f"no model matches {' '.join(arguments.words)!r}", "panto models lists them all")
+    chosen = models.default()
+    width = max(len(row.label) for row in rows)
+    for row in rows:
+        mark = "*" if row.label == chosen else " "
+        context = f"{row.context // 1000}k" if row.context else ""
+        price = "" if row.price_input is None else f"{row.price_input:g} / {row.price_output or 0:g}"
+        print(f"{mark} {row.label:<{width}}  {context:>6}  {price:>12}  {row.usable}".rstrip())
+    print("* in force. Context in tokens, prices in USD per million tokens in / out.")
     return 0
 
 

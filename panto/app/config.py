@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from panto.app.argv import nearest
-from panto.app.settings import ADDING, Config, Settings
+from panto.app.settings import ADDING, Config, Price, Settings
 from panto.app.toml_places import Path, Place, places
 from panto.schema.errors import ConfigError
 from panto.schema.queries import SettingRow
@@ -29,9 +29,13 @@ ENVIRONMENT = {"PANTO_MODEL": "model", "PANTO_REASONING": "reasoning", "PANTO_MO
 
 @dataclass
 class Loaded:
-    """`config` in force, `sources` of what is not a default (path of the key -> where), `problems` to be shown."""
+    """`config` in force, `sources` of what is not a default (path of the key -> where), `problems` to be shown.
+
+    `tree` is what the layers said, without defaults.
+    """
 
     config: Config = field(default_factory=Config)
+    tree: dict[str, Any] = field(default_factory=dict)
     sources: dict[Path, str] = field(default_factory=dict)
     problems: list[ConfigError] = field(default_factory=list)
 
@@ -67,12 +71,11 @@ class Layer:
 def load(layers: list[Layer]) -> Loaded:
     """The layers merged, later wins. Never raises: what is wrong is in `problems`."""
     out = Loaded()
-    tree: dict[str, Any] = {}
     for layer in layers:
         out.problems += layer.problems
         good = _checked(Config, layer.table, (), layer, out.problems)
-        _merge(tree, good, (), layer, out.sources)
-    out.config = msgspec.convert(tree, Config)
+        _merge(out.tree, good, (), layer, out.sources)
+    out.config = msgspec.convert(out.tree, Config)
     return out
 
 
@@ -172,13 +175,20 @@ def _fit(type_: Any, value: Any, path: Path, layer: Layer, problems: list[Config
     """`value` if it is of that type, else None and a problem. Tables are fitted key by key."""
     inner = get_args(type_)[1] if get_origin(type_) is dict else None
     if isinstance(value, dict):
-        if isinstance(type_, type) and issubclass(type_, Settings):
-            return _checked(type_, value, path, layer, problems)
+        kinds = (type_,) if inner is not None else (type_, *get_args(type_))  # a struct, or a struct or None
+        kind = next((k for k in kinds if isinstance(k, type) and issubclass(k, Settings)), None)
+        if kind is not None:
+            fitting = _checked(kind, value, path, layer, problems)
+            if kind is Price and not fitting.keys() >= {"input", "output"}:
+                problems.append(_problem(f"{'.'.join(path)}: a price needs input and output", path, layer))
+                return None
+            return fitting
         if inner is not None:
             fitted = {k: _fit(inner, v, (*path, k), layer, problems) for k, v in value.items()}
             return {k: v for k, v in fitted.items() if v is not None}
     try:
-        return msgspec.to_builtins(msgspec.convert(value, type_))
+        msgspec.convert(value, type_)
+        return value
     except msgspec.ValidationError as e:
         said = str(e)
         if get_origin(type_) is Literal:

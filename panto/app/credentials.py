@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 from panto.app.config_edit import toml, write_atomically
@@ -30,10 +30,12 @@ class Key:
         self._stored = stored
         self._value: str | None = None
 
-    def __call__(self) -> str:
-        """The key. Raises ProviderError(auth) when its command fails."""
+    def __call__(self) -> Awaitable[str] | str:
+        """The key, or how to wait for it. Raises ProviderError(auth), also while waiting, when its command fails."""
+        if self._value is None and self._settings.key_command and not self._from_environment():
+            return self._from_command()
         if self._value is None:
-            self._value = self._find()
+            self._value = self._from_environment() or self._stored
         return self._value
 
     def __repr__(self) -> str:
@@ -42,9 +44,8 @@ class Key:
     @property
     def source(self) -> str:
         """Where the key comes from, for people; "" if there is none."""
-        variable = self._settings.api_key_env
-        if variable and self._environ.get(variable):
-            return f"${variable}"
+        if self._from_environment():
+            return f"${self._settings.api_key_env}"
         if self._settings.key_command:
             return "key_command"
         return "credentials.toml" if self._stored else ""
@@ -59,16 +60,19 @@ class Key:
 
     def known(self) -> tuple[str, ...]:
         """The texts to be masked wherever they turn up, without running a command."""
-        found = (self._environ.get(self._settings.api_key_env, ""), self._stored, self._value or "")
+        found = (self._from_environment(), self._stored, self._value or "")
         return tuple(dict.fromkeys(text for text in found if text))
 
-    def _find(self) -> str:
+    def _from_environment(self) -> str:
         variable = self._settings.api_key_env
-        if variable and (value := self._environ.get(variable, "").strip()):
-            return value
-        if self._settings.key_command:
-            return self._ask_command()
-        return self._stored
+        return self._environ.get(variable, "").strip() if variable else ""
+
+    async def _from_command(self) -> str:
+        import asyncio
+
+        if self._value is None:
+            self._value = await asyncio.to_thread(self._ask_command)
+        return self._value
 
     def _ask_command(self) -> str:
         command = self._settings.key_command

@@ -19,38 +19,58 @@ class Settings(Struct, frozen=True):
     """A table of settings."""
 
 
+class Tier(Settings, frozen=True):
+    """From `above` prompt tokens on, a request costs these prices instead."""
+
+    above: Count
+    input: Amount
+    output: Amount
+    cache_read: Amount = 0
+    cache_write: Amount = 0
+
+
 class Price(Settings, frozen=True):
-    """USD per million tokens."""
+    """USD per million tokens. `input` and `output` must be there."""
 
     input: Amount | None = None
     output: Amount | None = None
     cache_read: Amount | None = None
     cache_write: Amount | None = None
+    tiers: tuple[Tier, ...] = ()
 
 
 class ModelSettings(Settings, frozen=True):
-    """One model; the table's name is its alias, `id` what goes over the wire. None: not said."""
+    """One model; the table's name is its alias, `id` what goes over the wire. None: not said.
 
-    id: str = ""
-    context: Count = 0
-    max_output: Count = 0
-    price: Price = Price()
+    `wire`: switches of its protocol.
+    """
+
+    id: str | None = None
+    context: Count | None = None
+    max_output: Count | None = None
+    price: Price | None = None
     images: bool | None = None
     tools: bool | None = None
     forced_tool: bool | None = None
     reasoning: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
+    wire: dict[str, object] = {}
 
 
 class ProviderSettings(Settings, frozen=True):
-    """One endpoint. `headers` go with every request, `options` are members of the request body."""
+    """One endpoint. `headers` go with every request, `options` are members of the request body.
 
-    protocol: str = ""
-    base_url: str = ""
+    `stream` False asks for whole replies; `wire`: switches of the server's.
+    """
+
+    protocol: str | None = None
+    base_url: str | None = None
     api_key_env: str = ""
     key_command: str = ""
     headers: dict[str, str] = {}
     options: dict[str, object] = {}
+    stream: bool | None = None
+    wire: dict[str, object] = {}
     models: dict[str, ModelSettings] = {}
 
 

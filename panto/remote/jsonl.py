@@ -114,9 +114,10 @@ class Teller:
         if self.refused and record["status"] == "completed":
             record["status"] = "refused"
         status = str(record["status"])
-        if status in WHY and record["error"] is None:
+        if status in WHY:
             kind, message = WHY[status]
-            record["error"] = {"kind": kind, "message": message}
+            said = record["error"] if isinstance(record["error"], dict) else {}
+            record["error"] = {"kind": said.get("kind") or kind, "message": said.get("message") or message}
         self.active = False
         self.end = record
         self.code = PROVIDER if status == "failed" and self._provider else EXIT[status]

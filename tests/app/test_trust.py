@@ -1,8 +1,10 @@
 """Folder trust and credentials: what a project may not do, and where keys may not go."""
 
+import asyncio
 import os
 import stat
 import subprocess
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,10 @@ key_command = "touch PWNED"
 [permissions]
 allow = ["bash"]
 """
+
+
+async def _wait(text: Awaitable[str]) -> str:
+    return await text
 
 
 @pytest.fixture
@@ -150,11 +156,15 @@ def test_a_broken_file_is_said_without_its_content_and_kept_aside_on_login(tmp_p
 
 
 def test_the_environment_wins_over_a_command_and_a_command_over_the_file() -> None:
+    def said(key: Key) -> str:
+        text = key()
+        return text if isinstance(text, str) else asyncio.run(_wait(text))
+
     both = ProviderSettings(api_key_env="A_KEY", key_command="echo from-command")
-    assert Key("a", both, {"A_KEY": "from-env"}, "stored")() == "from-env"
-    assert Key("a", both, {}, "stored")() == "from-command"
-    assert Key("a", ProviderSettings(api_key_env="A_KEY"), {}, "stored")() == "stored"
-    assert Key("a", ProviderSettings(), {}, "")() == ""
+    assert said(Key("a", both, {"A_KEY": "from-env"}, "stored")) == "from-env"
+    assert said(Key("a", both, {}, "stored")) == "from-command"
+    assert said(Key("a", ProviderSettings(api_key_env="A_KEY"), {}, "stored")) == "stored"
+    assert said(Key("a", ProviderSettings(), {}, "")) == ""
     assert "A_KEY is not set" in Key("a", ProviderSettings(api_key_env="A_KEY"), {}, "").missing
 
 
@@ -167,7 +177,9 @@ def test_a_key_shows_nothing_of_itself() -> None:
 @pytest.mark.parametrize(("command", "said"), [("exit 3", "exit code 3"), ("true", "printed nothing")])
 def test_a_failing_key_command_is_an_error_that_names_it(command: str, said: str) -> None:
     with pytest.raises(ProviderError) as caught:
-        Key("a", ProviderSettings(key_command=command), {}, "")()
+        text = Key("a", ProviderSettings(key_command=command), {}, "")()
+        assert not isinstance(text, str)
+        asyncio.run(_wait(text))
     assert caught.value.kind == "auth"
     assert said in caught.value.message
     assert command in caught.value.message

@@ -1,0 +1,83 @@
+"""The catalogue of models: what is shipped, what the person configured, and which key each provider has."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from panto.app import tour
+from panto.app.credentials import Key
+from panto.app.ground import Ground
+from panto.app.settings import ProviderSettings
+
+if TYPE_CHECKING:
+    from panto.providers import Catalog
+    from panto.providers.model import KeySource
+
+SHIPPED = Path(__file__).resolve().parent.parent / "providers" / "models.toml"
+
+
+class Models:
+    """The catalogue, and the keys that belong to it."""
+
+    def __init__(self, ground: Ground) -> None:
+        from panto.providers import Catalog, Http, NetworkSettings, Protocols, layered
+
+        network = ground.config.network
+        self.ground = ground
+        self.keys: dict[str, Key] = {}
+        self.protocols = Protocols()
+        self.protocols.register(tour.PROTOCOL, tour.make)
+        self.http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
+        self.catalog: Catalog = Catalog(
+            layered(shipped(), {"tour": tour.TABLE}, ground.loaded.tree.get("providers", {})),
+            http=self.http,
+            protocols=self.protocols,
+            keys=self._source,
+            usable=self._unusable,
+        )
+
+    def key(self, name: str, table: Mapping[str, Any]) -> Key:
+        """A provider's key, whether or not there is one."""
+        if name not in self.keys:
+            self.keys[name] = self.ground.key(name, msgspec.convert(dict(table), ProviderSettings, strict=False))
+        return self.keys[name]
+
+    def variables(self) -> frozenset[str]:
+        """Names of the variables that hold keys: no child process may see them."""
+        named = (table.get("api_key_env") for table in self.catalog.tables.values())
+        return frozenset(name for name in named if isinstance(name, str) and name)
+
+    def secrets(self) -> tuple[str, ...]:
+        """The key texts that are known now, to be masked wherever they turn up."""
+        keys = [self.key(name, table) for name, table in self.catalog.tables.items()]
+        return tuple(dict.fromkeys(text for key in keys for text in key.known()))
+
+    def default(self) -> str:
+        """The model to begin with: the one configured, else the first whose provider has a key; "" if none."""
+        if self.ground.config.model:
+            return self.ground.config.model
+        for name, table in self.catalog.tables.items():
+            if self.key(name, table).source and (alias := next(iter(self.catalog.specs(name)), "")):
+                return f"{name}:{alias}"
+        return ""
+
+    def _source(self, name: str, table: Mapping[str, Any]) -> KeySource | None:
+        key = self.key(name, table)
+        return key if key.source or key.missing else None
+
+    def _unusable(self, name: str, table: Mapping[str, Any]) -> str:
+        return self.key(name, table).missing
+
+
+def shipped() -> dict[str, Any]:
+    """The provider tables that come with panto."""
+    try:
+        tables: dict[str, Any] = tomllib.loads(SHIPPED.read_text("utf-8"))["providers"]
+    except FileNotFoundError:
+        return {}
+    return tables

@@ -1,0 +1,140 @@
+"""`panto doctor`: what is configured, what works, what is missing, each with the way to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from panto.app.ground import Ground, notices
+from panto.app.paths import shipped_extensions, shipped_rocks
+from panto.schema.errors import PantoError
+
+State = Literal["ok", "note", "wrong"]
+MARK = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line; `fix` is the way out, below it."""
+
+    state: State
+    text: str
+    fix: str = ""
+
+
+def run(ground: Ground) -> int:
+    """Prints all findings; returns 1 if something is wrong, else 0."""
+    findings = list(examine(ground))
+    for finding in findings:
+        print(f"{MARK[finding.state]} {finding.text}")
+        if finding.fix:
+            print(f"      fix: {finding.fix}")
+    return 1 if any(finding.state == "wrong" for finding in findings) else 0
+
+
+def examine(ground: Ground) -> Iterator[Finding]:
+    """Everything that can be said about this installation and this folder; asks the chosen model a word."""
+    from panto import __version__
+
+    yield Finding("ok", f"panto {__version__}, Python {platform.python_version()}, {platform.system()}")
+    yield from _places(ground)
+    yield from _models(ground)
+    yield from _programs()
+    yield from _terminal()
+    for folder in (shipped_extensions(), shipped_rocks()):
+        if not folder.is_dir():
+            yield Finding("wrong", f"what ships with panto is missing: {folder}", "install panto again")
+
+
+def _places(ground: Ground) -> Iterator[Finding]:
+    paths = ground.paths
+    for said, hint in notices(ground):
+        yield Finding("wrong", said, hint)
+    if paths.user_config is None:
+        yield Finding("wrong", "there is no home folder", "set HOME, or PANTO_CONFIG_DIR and PANTO_SESSION_DIR")
+    elif paths.user_config.exists():
+        yield Finding("ok", f"settings in {paths.user_config}")
+    else:
+        yield Finding("ok", f"no settings yet; they would be in {paths.user_config}")
+    if ground.trust.items and ground.trust.agreed:
+        yield Finding("ok", f"{ground.trust.folder} is trusted")
+    if paths.sessions is None:
+        yield Finding("wrong", "no place for sessions: they live in memory only", "set PANTO_SESSION_DIR")
+    elif place := _unwritable(paths.sessions):
+        yield Finding("wrong", f"{place} cannot be written: sessions live in memory only", "set PANTO_SESSION_DIR")
+    else:
+        yield Finding("ok", f"sessions in {paths.sessions}")
+    if paths.log_file:
+        yield Finding("ok", f"log in {paths.log_file}")
+
+
+def _unwritable(folder: Path) -> str:
+    """The nearest existing folder at or above this one, if it cannot be written; else ""."""
+    there = next((f for f in (folder, *folder.parents) if f.exists()), folder)
+    return "" if os.access(there, os.W_OK | os.X_OK) and there.is_dir() else str(there)
+
+
+def _models(ground: Ground) -> Iterator[Finding]:
+    from panto.app import login
+    from panto.app.catalog import Models
+
+    models = Models(ground)
+    for name, table in models.catalog.tables.items():
+        key = models.key(name, table)
+        if key.source:
+            yield Finding("ok", f"key for {name} from {key.source}")
+        elif key.missing and name in ground.config.providers:
+            fix = f"panto login {name}, or set {table['api_key_env']}"
+            yield Finding("wrong", f"provider {name}: {key.missing}", fix)
+    label = models.default()
+    if not label:
+        yield Finding("note", "no model is configured", "panto login PROVIDER, or a local server; /tour works without")
+        return
+
+    async def ask() -> login.Checked:
+        try:
+            return await login.check(models, models.catalog.resolve(label))
+        finally:
+            await models.http.aclose()
+
+    try:
+        found = asyncio.run(ask())
+    except PantoError as e:
+        found = login.Checked(False, why=e.message, hint=e.hint)
+    if found.works:
+        yield Finding("ok", f"model {label} answers")
+    else:
+        yield Finding("wrong", f"model {label} does not answer: {found.why}", found.hint)
+
+
+def _programs() -> Iterator[Finding]:
+    wanted = {
+        "rg": ("grep and file search", "install ripgrep"),
+        "git": ("the branch in the status line", "install git"),
+        "bash": ("the bash tool", "install bash"),
+    }
+    if sys.platform == "linux":
+        wanted["bwrap"] = ("the sandbox for commands (they run without it)", "install bubblewrap")
+    beside = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+    for program, (purpose, fix) in wanted.items():
+        if found := shutil.which(program, path=beside):
+            yield Finding("ok", f"{program}: {found}")
+        else:
+            yield Finding("note", f"{program} is missing, for {purpose}", fix)
+
+
+def _terminal() -> Iterator[Finding]:
+    term = os.environ.get("TERM", "")
+    if not sys.stdout.isatty():
+        return
+    if term in ("", "dumb"):
+        yield Finding("note", f"TERM is {term or 'not set'}: panto runs line by line", "set TERM, e.g. xterm-256color")
+    else:
+        yield Finding("ok", f"terminal {term}, {os.environ.get('COLORTERM') or 'no COLORTERM'}")

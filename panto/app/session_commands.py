@@ -1,0 +1,179 @@
+"""`panto session ...`: what can be done with stored sessions without running anything in them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from panto.app import ground as ground_
+from panto.app.argv import COMMAND_HELP, Arguments, nearest
+from panto.app.config_edit import write_atomically
+from panto.app.ground import Ground
+from panto.app.paths import Paths
+from panto.schema.errors import UsageError
+
+if TYPE_CHECKING:
+    from panto.schema.queries import SessionRow
+    from panto.session import Store
+
+EVERYTHING = 1 << 30
+Command = Callable[["Store", Ground, list[str], Arguments], Awaitable[int]]
+
+
+def run(arguments: Arguments, paths: Paths) -> int:
+    """Runs one session command; returns its exit code. Raises PantoError."""
+    usage = COMMAND_HELP["session"].strip()
+    verb = arguments.words[0] if arguments.words else ""
+    if verb not in COMMANDS:
+        near = nearest(verb, COMMANDS)
+        said = f"panto session does not know {verb!r}" if verb else "panto session needs a word"
+        raise UsageError(said, f"did you mean {near}?" if near else usage)
+    least, most, command = COMMANDS[verb]
+    words = arguments.words[1:]
+    if not least <= len(words) <= most:
+        what = "something is missing" if len(words) < least else "too many words"
+        raise UsageError(f"panto session {verb}: {what}", usage)
+    ground = ground_.read(paths, arguments.options)
+    return asyncio.run(_with_store(ground, lambda store: command(store, ground, words, arguments)))
+
+
+async def _with_store(ground: Ground, use: Callable[[Store], Awaitable[int]]) -> int:
+    from panto.session import Store
+
+    root = ground.paths.sessions
+    if root is None:
+        raise UsageError("there is no place where sessions could be", "set HOME, or PANTO_SESSION_DIR")
+    store = await Store.open(root)
+    try:
+        return await use(store)
+    finally:
+        await store.close()
+
+
+# ---------------------------------------------------------------- listing
+
+
+async def _list(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    everywhere = arguments.has("--all")
+    cwd = "" if everywhere else str(ground.paths.cwd)
+    rows = await store.list(cwd=cwd, limit=EVERYTHING)
+    _print_rows(rows, arguments, with_cwd=everywhere)
+    if not rows and not arguments.has("--json"):
+        print("No sessions" + (" yet." if everywhere else " in this directory yet; --all lists those of others."))
+    return 0
+
+
+async def _search(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    rows = await store.list(words=" ".join(words), limit=EVERYTHING)
+    _print_rows(rows, arguments, with_cwd=True)
+    return 0
+
+
+def _print_rows(rows: tuple[SessionRow, ...], arguments: Arguments, *, with_cwd: bool) -> None:
+    if arguments.has("--json"):
+        import msgspec
+
+        for row in rows:
+            record = {name: getattr(row, name) for name in row.__struct_fields__}
+            sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
+        return
+    for row in rows:
+        title = row.title or row.last_prompt or "(empty)"
+        turns = f"{row.turns} turn{'s' if row.turns != 1 else ''}"
+        place = f"  {row.cwd}" if with_cwd else ""
+        state = f"  [{row.broken}]" if row.broken else f"  [open: {row.owner}]" if row.owner else ""
+        print(f"{row.short:<8}  {_age(row.time):>8}  {turns:>9}  {_one_line(title, 60)}{place}{state}")
+
+
+def _age(then: float) -> str:
+    seconds = max(0.0, time.time() - then)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return "just now"
+
+
+def _one_line(text: str, most: int) -> str:
+    from panto.remote.words import clean
+
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+# ---------------------------------------------------------------- one session
+
+
+async def _show(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    from panto.app import transcript
+
+    facts = await transcript.facts(store, words[0])
+    if arguments.has("--json"):
+        from panto.remote.jsonl import line
+        from panto.schema.records import Recorder
+
+        recorder = Recorder(await store.resolve(words[0]))
+        for fact in facts:
+            for record in recorder.records(fact):
+                sys.stdout.buffer.write(line(record))
+        return 0
+    for text in transcript.lines(facts):
+        print(text)
+    return 0
+
+
+async def _rename(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    await store.rename(await store.resolve(words[0]), " ".join(words[1:]))
+    return 0
+
+
+async def _delete(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    # All ids are found before the first session goes: a typing error in the last one deletes nothing.
+    names = [await store.resolve(word) for word in words]
+    await store.delete(names)
+    print(f"deleted: {' '.join(names)}")
+    return 0
+
+
+async def _fork(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    session = await store.fork(await store.resolve(words[0]), arguments.get("--at") or None)
+    print(session.id)
+    await session.close()
+    return 0
+
+
+# ---------------------------------------------------------------- out, in, and proof
+
+
+async def _export(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    name, kind = await store.resolve(words[0]), arguments.get("--format", "jsonl")
+    if kind == "jsonl":
+        from panto.session.export import export_lines
+
+        data = b"".join([part async for part in export_lines(store, name)])
+    else:
+        from panto.app import transcript
+
+        facts = await transcript.facts(store, name)
+        text = transcript.markdown(facts) if kind == "markdown" else transcript.html(facts, name)
+        data = text.encode("utf-8", "replace")
+    if len(words) > 1 and words[1] != "-":
+        write_atomically(Path(words[1]).absolute(), data)
+    else:
+        sys.stdout.buffer.write(data)
+    return 0
+
+
+COMMANDS: dict[str, tuple[int, int, Command]] = {
+    "list": (0, 0, _list),
+    "show": (1, 1, _show),
+    "search": (1, EVERYTHING, _search),
+    "rename": (2, EVERYTHING, _rename),
+    "delete": (1, EVERYTHING, _delete),
+    "fork": (1, 1, _fork),
+    "export": (1, 2, _export),
+}
+"""Name -> least and most words after it, and what it does."""

@@ -1,0 +1,294 @@
+"""Running without a screen: prompts in, the answer or records out, an exit code at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from panto.remote import stdio
+from panto.remote.jsonl import FAILED, INTERRUPTED, PROVIDER, USAGE, Teller, ended, line
+from panto.remote.requests import BadRequest, read_request
+from panto.schema import ops
+from panto.schema.client import Client
+from panto.schema.errors import Missing, Owned, PantoError, ProviderError, UsageError
+from panto.schema.events import AnyEvent, InputAccepted, InputRejected, InputWithdrawn
+from panto.schema.queries import AskStatus, AskTurns
+from panto.schema.records import Record
+from panto.schema.signals import Fact, Left, ReasoningStreamed, TextStreamed, Update
+
+Format = Literal["text", "json", "stream-json"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to do: `prompt` (None: go on with what was parked), how to tell, and whether stdin holds a conversation.
+
+    `notices` are told before anything else.
+    """
+
+    prompt: str | None = None
+    output: Format = "text"
+    conversation: bool = False
+    notices: tuple[str, ...] = ()
+
+
+async def run(connect: Callable[[], Awaitable[Client]], task: Task) -> int:
+    """Connects, runs the task, shuts the engine down; returns the exit code. The last record is always a turn's end.
+
+    SIGINT is Escape; SIGTERM, SIGHUP and a closed stdout park the turn, so that a later run can go on with it.
+    """
+    return await Run(task).run(connect)
+
+
+class Run:
+    """One headless run."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.out = stdio.Output(1, self._leave)
+        self._connecting: asyncio.Future[Client] | None = None
+        self._client: Client | None = None
+        self._teller = Teller("")
+        self._last: Record = {}
+        self._rejected = ""
+        self._interrupts = 0
+        self._told_to_go = False
+        self._going = False
+        self._stdin_open = task.conversation
+        self._undelivered = 0
+        self._questions: dict[str, str] = {}
+        self._jobs: set[asyncio.Future[None]] = set()
+
+    async def run(self, connect: Callable[[], Awaitable[Client]]) -> int:
+        with stdio.signals(self._interrupt, self._leave):
+            try:
+                code = await self._run(connect)
+            except PantoError as e:
+                code = self._refuse(e)
+            finally:
+                if self._last.get("type") != "turn_ended":  # a fault of our own is on its way up
+                    self._put(ended("failed", "internal", "a fault in panto; its log says more"))
+            await self.out.drained()
+        if self.out.failed:
+            stdio.say(f"panto: cannot write to standard output: {self.out.failed}")
+            return code or FAILED
+        return code
+
+    async def _run(self, connect: Callable[[], Awaitable[Client]]) -> int:
+        self._connecting = asyncio.ensure_future(connect())
+        await asyncio.wait([self._connecting])
+        if self._connecting.cancelled():
+            return self._interrupted()
+        self._client = client = self._connecting.result()
+        self._teller = Teller(client.primary)
+        updates = client.subscribe()
+        try:
+            await self._begin(client)
+            await self._follow(updates)
+        finally:
+            self._go()
+            await self._until_left(updates)
+        return self._finish()
+
+    # ------------------------------------------------------------ the run itself
+
+    async def _begin(self, client: Client) -> None:
+        status = await client.ask(AskStatus())
+        self._put({"type": "session", "id": client.primary, "cwd": status.cwd, "model": status.model})
+        for text in self.task.notices:
+            self._tell({"type": "notice", "text": text})
+        if self.task.prompt is not None:
+            await self._submit(ops.Prompt(self.task.prompt))
+        elif not self.task.conversation:
+            turns = await client.ask(AskTurns())
+            going = [turn.turn for turn in turns if turn.state in ("active", "attempt_failed")]
+            if not going:
+                raise UsageError("nothing in this session is waiting to be continued", "give it a prompt")
+            self._put(self._teller.resumed(going[-1]))
+            await self._submit(ops.Continue())
+        if self.task.conversation:
+            self._start(self._converse())
+
+    async def _follow(self, updates: AsyncIterator[Update]) -> None:
+        """Tells what happens until there is nothing more to wait for."""
+        silent = self.task.output != "stream-json"
+        async for update in updates:
+            if silent and isinstance(update, TextStreamed | ReasoningStreamed):
+                continue
+            if isinstance(update, Fact) and update.agent == self._teller.primary:
+                self._count(update.event)
+            for record in self._teller.read(update):
+                self._tell(record)
+            if isinstance(update, Left) or self._done():
+                return
+            if self.out.full:
+                await self.out.drained()
+
+    def _count(self, event: AnyEvent) -> None:
+        """Prompts that are still to be delivered."""
+        match event:
+            case InputAccepted() | InputWithdrawn():
+                self._undelivered = max(0, self._undelivered - 1)
+            case InputRejected(reason=reason):
+                self._undelivered = max(0, self._undelivered - 1)
+                self._rejected = reason or "the prompt was refused"
+            case _:
+                pass
+
+    def _done(self) -> bool:
+        if self._teller.active or self._told_to_go:
+            return False  # when told to go, the engine says when it has left
+        over = self._teller.end is not None or bool(self._rejected)
+        return over and not self._stdin_open and not self._undelivered
+
+    async def _until_left(self, updates: AsyncIterator[Update]) -> None:
+        """Waits for the engine's end; what it still says about a running turn is told."""
+        async for update in updates:
+            if self._teller.active:
+                for record in self._teller.read(update):
+                    self._tell(record)
+            if isinstance(update, Left):
+                return
+
+    def _finish(self) -> int:
+        end = self._teller.end
+        if end is None:
+            if self._told_to_go:
+                return self._interrupted()
+            if self._rejected:
+                raise PantoError(f"the prompt was refused: {self._rejected}")
+            raise UsageError("no prompt came", 'a line like {"type":"prompt","text":"…"} on stdin is one')
+        if self._last is not end:  # a notice came after it, or the format shows nothing else
+            self._put(end)
+        if self.task.output == "text":
+            text = str(end["text"])
+            if text:
+                self.out.put((text if text.endswith("\n") else text + "\n").encode("utf-8", "replace"))
+            error = end["error"]
+            if isinstance(error, dict):
+                stdio.say(f"panto: {end['status']}: {error['message']}")
+        return self._teller.code
+
+    # ------------------------------------------------------------ telling
+
+    def _put(self, record: Record) -> None:
+        """A record to stdout, if the format has it."""
+        self._last = record
+        if self.task.output == "stream-json" or (self.task.output == "json" and record["type"] == "turn_ended"):
+            self.out.put(line(record))
+
+    def _tell(self, record: Record) -> None:
+        """A record of the session; people read what concerns them on stderr."""
+        kind = record["type"]
+        if kind == "question" and "agent" not in record:
+            self._questions[str(record["id"])] = str(record["kind"])
+            if not self._stdin_open:
+                self._start(self._decline())
+        elif kind == "tool_result":
+            self._questions.pop(str(record["id"]), None)
+        if self.task.output == "stream-json":
+            self._put(record)
+        elif kind == "notice":
+            stdio.say(f"panto: {record['text']}")
+        elif kind == "retry":
+            stdio.say(f"panto: {record['cause']}; trying again in {record['wait_s']:.0f} s")
+
+    def _interrupted(self) -> int:
+        self._put(ended("interrupted", "cancelled", "interrupted", self._teller.primary))
+        if self.task.output == "text":
+            stdio.say("panto: interrupted")
+        return INTERRUPTED
+
+    def _refuse(self, e: PantoError) -> int:
+        """An error outside any turn: on stderr for people, as a last record for programs."""
+        stdio.say(f"panto: {e.message}" + (f"\n       {e.hint}" if e.hint else ""))
+        kind, code = "internal", FAILED
+        if isinstance(e, UsageError | Owned | Missing):
+            kind, code = "usage", USAGE
+        elif isinstance(e, ProviderError):
+            kind, code = e.kind, PROVIDER
+        self._put(ended("failed", kind, e.message, self._teller.primary))
+        return code
+
+    # ------------------------------------------------------------ what comes in
+
+    async def _converse(self) -> None:
+        """Reads requests from stdin until it ends; then nobody is there to answer questions."""
+        queue = await stdio.lines()
+        number = 0
+        while (data := await queue.get()) is not None:
+            number += 1
+            if not data.strip():
+                continue
+            try:
+                await self._submit(read_request(data, self._questions))
+            except BadRequest as e:
+                self._tell({"type": "notice", "text": f"line {number} of stdin: {e}"})
+            except PantoError as e:
+                self._tell({"type": "notice", "text": f"line {number} of stdin: {e.message}"})
+        self._stdin_open = False
+        await self._decline()
+        if not self._teller.active and not self._undelivered:
+            self._go()
+
+    async def _submit(self, op: ops.Op) -> None:
+        assert self._client is not None
+        if isinstance(op, ops.Prompt):
+            self._undelivered += 1
+        try:
+            await self._client.submit(op)
+        except PantoError:
+            if isinstance(op, ops.Prompt):
+                self._undelivered -= 1
+            raise
+
+    async def _decline(self) -> None:
+        for call, kind in list(self._questions.items()):
+            self._teller.refused = True
+            reason = "nobody is here to answer any more"
+            with contextlib.suppress(PantoError):
+                if kind == "approval":
+                    await self._submit(ops.Decide(call, "no", reason=reason))
+                else:
+                    await self._submit(ops.Answer(call, text=reason, refused=True))
+
+    # ------------------------------------------------------------ being told to go
+
+    def _interrupt(self) -> None:
+        """Escape; when nothing runs, or a second time, leave."""
+        self._interrupts += 1
+        if self._client is None or not self._teller.active or self._interrupts > 1:
+            self._leave()
+        else:
+            self._start(self._submit(ops.Interrupt()))
+
+    def _leave(self) -> None:
+        self._told_to_go = True
+        if self._connecting and not self._connecting.done():
+            self._connecting.cancel()
+        else:
+            self._go()
+
+    def _go(self) -> None:
+        if not self._going and self._client is not None:
+            self._going = True
+            self._start(self._submit(ops.Shutdown()))
+
+    def _start(self, work: Awaitable[None]) -> None:
+        job = asyncio.ensure_future(work)
+        self._jobs.add(job)
+        job.add_done_callback(self._ended)
+
+    def _ended(self, job: asyncio.Future[None]) -> None:
+        self._jobs.discard(job)
+        error = None if job.cancelled() else job.exception()
+        if isinstance(error, PantoError):
+            stdio.say(f"panto: {error.message}")
+        elif error is not None:
+            raise error
+
+
+__all__ = ["Task", "run"]
