@@ -24,6 +24,8 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that is edited, or read whole."""
 
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+_written: dict[str, tuple[str, Digest]] = {}
+"""Real path -> the session that last wrote there in this process, and what; guarded by `changing`."""
 _LOCKS = tuple(threading.Lock() for _ in range(64))
 
 
@@ -78,9 +80,13 @@ def read_if_there(path: str, name: str) -> Content | None:
     return read(path, name) if os.path.lexists(path) else None
 
 
-def require_fresh(path: str, name: str, now: Content, fresh: Mapping[str, Digest | None], unread: bool) -> None:
+def require_fresh(
+    path: str, name: str, now: Content, fresh: Mapping[str, Digest | None], session: str, unread: bool
+) -> None:
     """Refuse a file whose content is not what this session last saw. `unread`: one never read is fine."""
     key = storable(path)
+    if _written.get(path) == (session, now.digest):
+        return  # its own change, perhaps of this very step and not yet in `fresh`
     if key not in fresh:
         if unread:
             return
@@ -94,9 +100,12 @@ def seen(path: str, content: Content) -> FileChange:
     return FileChange(path=storable(path), before=content.digest, after=content.digest)
 
 
-def changed(path: str, before: Content | None, data: bytes) -> tuple[FileChange, tuple[bytes, ...]]:
-    """The record of a change and the bodies to keep for undoing it."""
+def changed(path: str, before: Content | None, data: bytes, session: str) -> tuple[FileChange, tuple[bytes, ...]]:
+    """The record of a change and the bodies to keep for undoing it. Call it under the lock."""
     change = FileChange(path=storable(path), before=before.digest if before else None, after=digest(data))
+    while len(_written) > 1_000:
+        del _written[next(iter(_written))]
+    _written[path] = (session, digest(data))
     return change, (before.data,) if before else ()
 
 

@@ -78,10 +78,10 @@ def _edit(name: str, edits: Sequence[Replacement], context: ToolContext) -> Tool
         before = contents.read_if_there(path, name)
         if before is None:
             raise paths.missing(name, context.cwd)
-        contents.require_fresh(path, name, before, context.fresh, unread=True)
+        contents.require_fresh(path, name, before, context.fresh, context.session, unread=True)
         data = apply(before.data, edits, name)
         contents.replace(path, name, data, before)
-    change, bodies = contents.changed(path, before, data)
+        change, bodies = contents.changed(path, before, data, context.session)
     view = diff(paths.relative(path, context.cwd), old_text(before), old_text(contents.Content(data, before.node)))
     where = ", ".join(str(hunk.new_start) for hunk in view.hunks[:8])
     said = f"edited {shown(name)} ({fact(view)}; near line {where})"

@@ -164,7 +164,7 @@ class Spawner:
         """
         program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH", os.defpath))
         if program is None:
-            raise ToolFailure(f"{argv[0]} is not installed here", "not_found", retry_allowed=True)
+            raise ToolFailure(f"{argv[0]} is not installed here", "not_found")
         given = [fd for fd in (stdin, stdout, stderr) if fd is not None]
         places = tuple(-1 if fd is None else given.index(fd) for fd in (stdin, stdout, stderr))
         words = [os.fsencode(word) for word in (program, *argv)]
@@ -181,7 +181,7 @@ class Spawner:
         try:
             await child.started
         except OSError as e:
-            raise ToolFailure(f"{e.filename}: {e.strerror}", "not_found", retry_allowed=True) from None
+            raise ToolFailure(f"{e.filename}: {e.strerror}", "not_found") from None
         except asyncio.CancelledError:
             child.kill()
             raise

@@ -24,9 +24,9 @@ class ToolContext:
     `cwd` absolute. `fresh`: real path -> digest of the content this session last read or wrote there (a fold of
     the ledger's file changes). `cancelled` is set on Escape: a tool that waits watches it, and answers by raising
     ToolFailure(cls="cancelled", effects=..., outcome=partial) before `deadline()` (monotonic seconds; None while not
-    cancelled); whoever has not answered by then is recorded as unknown and its task is cancelled. `env_drop`: names of variables that hold
-    credentials. `mask`: secret values that must not appear in results. `spool`: a directory
-    for full outputs. `raw`: the arguments as the model wrote them.
+    cancelled); whoever has not answered by then is recorded as unknown and its task is cancelled. `env_drop`: names of
+    variables that hold credentials, `env_pass` those of them let through all the same. `mask`: secret values that must
+    not appear in results. `spool`: a directory for full outputs. `raw`: the arguments as the model wrote them.
     """
 
     session: str

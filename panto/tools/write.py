@@ -74,11 +74,11 @@ def _write(name: str, text: str, context: ToolContext) -> ToolReply:
     with contents.changing(path):
         before = contents.read_if_there(path, name)
         if before is not None:
-            contents.require_fresh(path, name, before, context.fresh, unread=False)
+            contents.require_fresh(path, name, before, context.fresh, context.session, unread=False)
         data = as_bytes(text, before, name)
         if before is None or data != before.data:
             contents.replace(path, name, data, before)
-    change, bodies = contents.changed(path, before, data)
+        change, bodies = contents.changed(path, before, data, context.session)
     view = diff(paths.relative(path, context.cwd), old_text(before), text)
     lines = count(text.count("\n") + (not text.endswith("\n") and text != ""), "line")
     said = f"{'wrote' if before else 'made'} {shown(name)}: {lines}"

@@ -1,0 +1,305 @@
+"""Commands that run other commands: what they would run, where that can be read.
+
+`env`, `xargs`, `find -exec`, `sh -c`, `git -c`, interpreters and their like. Each simple command becomes a `Unit`:
+the command itself, whether it runs others, and those others as units too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from panto.tools.shell_rules import Command, Script, Word, parse
+
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A simple command to judge.
+
+    `runs`: it runs other programs, so its name alone says nothing. `hidden`: what it runs cannot be read, or runs with
+    more than its own power. `clear`: it does nothing of its own beside running the units that follow it.
+    """
+
+    command: Command
+    runs: bool = False
+    hidden: bool = False
+    clear: bool = False
+
+
+def units(script: Script) -> tuple[Unit, ...]:
+    """All commands of a script, those inside wrappers after their wrapper."""
+    out: list[Unit] = []
+    for command in script.commands:
+        out.extend(_units(command, 0))
+    return tuple(out)
+
+
+def _units(command: Command, depth: int) -> Iterator[Unit]:
+    if not command.words:
+        if command.redirects or command.assigned:
+            yield Unit(command)
+        return
+    name = command.name.rpartition("/")[2]
+    if not name or depth > _DEPTH:
+        yield Unit(command, runs=True, hidden=True)
+        return
+    found = _found(name, command)
+    if found is None:
+        yield Unit(command)
+        return
+    clear = bool(found.commands) and not found.hidden and name not in _READERS
+    yield Unit(command, runs=True, hidden=found.hidden, clear=clear)
+    for one in found.commands:
+        yield from _units(one, depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a wrapper runs. `hidden`: something of it cannot be read."""
+
+    commands: tuple[Command, ...] = ()
+    hidden: bool = False
+
+
+_UNKNOWN = _Found(hidden=True)
+_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh", "rbash", "csh", "tcsh"))
+_INTERPRETERS = re.compile(
+    r"(python|pypy|ruby|perl|node|nodejs|php|lua|luajit|tclsh|wish|guile|Rscript|osascript|pwsh|powershell|groovy|scala"
+    r"|julia|deno|bun|ts-node|tsx|ipython|irb|ghci|runghc|awk|gawk|mawk|nawk|expect|gdb|lldb)[0-9.]*"
+)
+_OPAQUE = frozenset((
+    "eval", "source", ".", "trap", "enable", "alias", "bind", "complete", "mapfile", "readarray", "fc", "hash",
+    "ssh", "su", "at", "batch", "crontab", "systemd-run", "nsenter", "chroot", "runuser", "pkexec", "sg", "newgrp",
+    "tmux", "screen", "script", "parallel", "entr", "watchexec", "run-parts", "start-stop-daemon", "dbus-launch",
+    "vim", "vi", "nvim", "emacs", "ed", "ex", "npx", "bunx", "uvx", "pipx", "busybox", "toybox", "rlwrap",
+    "capsh", "unshare", "bwrap", "firejail", "proot", "fakeroot",
+))  # fmt: skip
+"""Programs that run what their arguments or files say, in ways that are not read here."""
+
+
+def _found(name: str, command: Command) -> _Found | None:
+    """What the wrapper `name` runs; None: it is no wrapper."""
+    words = command.words[1:]
+    if name in _SHELLS:
+        return _shell(command)
+    if name in _PREFIXES:
+        return _after_options(words, _PREFIXES[name], command)
+    if name in _READERS:
+        return _READERS[name](words, command)
+    if name in _OPAQUE or _INTERPRETERS.fullmatch(name):
+        return _UNKNOWN
+    return None
+
+
+def _shell(command: Command) -> _Found:
+    """`sh -c TEXT`, a here-document to a shell; a script file or a pipe is not read."""
+    words = command.words[1:]
+    for index, word in enumerate(words):
+        if not word.fixed:
+            return _UNKNOWN
+        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text):
+            rest = list(words[index + 1 :])
+            while rest and rest[0].fixed and rest[0].text.startswith(("-", "+")):
+                rest = rest[1:]
+            return _text(rest[0]) if rest else _UNKNOWN
+        if not word.text.startswith(("-", "+")):
+            return _UNKNOWN  # a script file
+    if command.input is not None and not command.piped:
+        return _text(command.input)
+    return _UNKNOWN
+
+
+def _text(word: Word) -> _Found:
+    """The commands of a text that a shell is given."""
+    if not word.fixed:
+        script = parse(word.text)
+        return _Found(script.commands, hidden=True)
+    script = parse(word.text)
+    return _Found(script.commands, hidden=bool(script.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """How a command that runs the rest of its line looks: options with a value, leading operands, NAME=VALUE words.
+
+    `open`: it adds nothing of its own, so that what it runs may be judged in its place. `more`: it appends words.
+    """
+
+    valued: frozenset[str] = frozenset()
+    operands: int = 0
+    assigns: bool = False
+    open: bool = False
+    more: bool = False
+
+
+def _prefix(valued: str = "", operands: int = 0, **flags: bool) -> _Prefix:
+    return _Prefix(frozenset(valued.split()), operands, **flags)
+
+
+_XARGS = "-I -n -P -L -d -E -s -a --arg-file --delimiter --max-args --max-procs --replace --max-lines"
+_SUDO = "-u -g -h -p -C -r -t -T -U -D -R --user --group"
+_PREFIXES: dict[str, _Prefix] = {
+    "env": _prefix("-u --unset", assigns=True, open=True), "command": _prefix(open=True), "builtin": _prefix(open=True),
+    "exec": _prefix("-a", open=True), "coproc": _prefix(open=True), "time": _prefix("-f", open=True),
+    "nohup": _prefix(open=True), "setsid": _prefix(open=True), "nice": _prefix("-n --adjustment", open=True),
+    "ionice": _prefix("-c -n", open=True), "stdbuf": _prefix("-i -o -e", open=True),
+    "timeout": _prefix("-s --signal -k --kill-after", operands=1, open=True),
+    "xargs": _prefix(_XARGS, open=True, more=True), "sudo": _prefix(_SUDO, assigns=True), "doas": _prefix("-u -C"),
+    "chrt": _prefix(operands=1), "taskset": _prefix(operands=1), "flock": _prefix("-w -E", operands=1),
+    "strace": _prefix("-e -o -p -s -E -u"), "ltrace": _prefix("-e -o -p -s -u"), "valgrind": _prefix(),
+    "watch": _prefix("-n --interval"), "unbuffer": _prefix(), "caffeinate": _prefix("-t -w"), "torsocks": _prefix(),
+    "xvfb-run": _prefix("-n -s -f -e"), "perf": _prefix(operands=1), "proxychains": _prefix("-f"),
+}  # fmt: skip
+"""Commands that run the rest of their line."""
+
+
+def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -> _Found:
+    rest = list(words)
+    assigned: list[Word] = []
+    operands = prefix.operands
+    optional = True
+    while rest:
+        word = rest[0]
+        if not word.fixed:
+            return _UNKNOWN
+        if prefix.assigns and re.match(r"[A-Za-z_][A-Za-z0-9_]*=", word.text):
+            assigned.append(rest.pop(0))
+        elif optional and word.text == "--":
+            optional = False
+            rest.pop(0)
+        elif optional and word.text.startswith(("-S", "--split-string")):
+            return _UNKNOWN
+        elif optional and word.text.startswith("-") and len(word.text) > 1:
+            rest.pop(0)
+            if word.text in prefix.valued and rest:
+                rest.pop(0)
+        elif operands:
+            operands -= 1
+            rest.pop(0)
+        else:
+            break
+    if not rest:
+        return _Found()
+    if prefix.more:
+        rest.append(Word("…", fixed=False))
+    inner = Command(tuple(rest), tuple(assigned), input=command.input, piped=command.piped)
+    return _Found((inner,), hidden=not prefix.open)
+
+
+def _runner(verb: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
+    """A tool that runs the rest of its line after one verb: `uv run`, `bundle exec`."""
+
+    def look(words: tuple[Word, ...], command: Command) -> _Found | None:
+        if words and not words[0].fixed:
+            return _UNKNOWN
+        if not words or words[0].text != verb:
+            return None
+        return _after_options(words[1:], _prefix("--with --python -p --group --extra --directory", open=True), command)
+
+    return look
+
+
+def _find(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """find: what -exec and its like run. An expansion may bring such an option in."""
+    if any(not word.fixed and word.text.startswith(("$", "`", "*", "?", "[", "{")) for word in words):
+        return _UNKNOWN
+    out: list[Command] = []
+    index = 0
+    while index < len(words):
+        if words[index].text in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = index + 1
+            while end < len(words) and words[end].text not in (";", "+"):
+                end += 1
+            if end == index + 1:
+                return _UNKNOWN
+            out.append(Command(tuple(Word(w.text, w.fixed and "{}" not in w.text) for w in words[index + 1 : end])))
+            index = end
+        index += 1
+    return _Found(tuple(out)) if out else None
+
+
+_GIT_RUNS = frozenset(("-c", "--config-env", "--exec-path"))
+_GIT_SUBCOMMANDS = {
+    "bisect": ("run",), "submodule": ("foreach",), "rebase": ("-x", "--exec", "-i", "--interactive"),
+    "filter-branch": (), "difftool": (), "mergetool": (), "for-each-repo": (), "hook": (), "daemon": (), "shell": (),
+    "grep": ("-O", "--open-files-in-pager"), "archive": ("--exec", "--remote"), "config": (), "send-email": (), "p4": (),
+    "clone": ("-u", "--upload-pack", "-c", "--config", "--template"), "fetch": ("--upload-pack",),
+    "pull": ("--upload-pack",), "push": ("--receive-pack", "--exec"), "ls-remote": ("--upload-pack", "--exec"),
+    "diff": ("--ext-diff",), "log": ("--ext-diff",), "show": ("--ext-diff",), "init": ("--template",),
+}  # fmt: skip
+"""Subcommands that run programs, and the words that make them (none: always)."""
+
+
+def _git(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """git: it runs other programs through settings on the line and some subcommands."""
+    index = 0
+    while index < len(words) and words[index].text.startswith("-"):
+        word = words[index]
+        if not word.fixed or word.text.partition("=")[0] in _GIT_RUNS or word.text.startswith("-c"):
+            return _UNKNOWN
+        index += 2 if word.text in ("-C", "--git-dir", "--work-tree", "--namespace") else 1
+    if index < len(words) and not words[index].fixed:
+        return _UNKNOWN
+    name = words[index].text if index < len(words) else ""
+    if name not in _GIT_SUBCOMMANDS:
+        return None
+    triggers = _GIT_SUBCOMMANDS[name]
+    rest = words[index + 1 :]
+    if not triggers:
+        return _UNKNOWN
+    for word in rest:
+        start = word.text.partition("=")[0]
+        expands = not word.fixed and word.text.startswith(("$", "`"))
+        if expands or start in triggers or any(_bundled(word.text, trigger) for trigger in triggers):
+            return _UNKNOWN
+    return None
+
+
+def _option_runs(*triggers: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
+    """A program that runs others only where one of these options (or an expansion that may be one) is given."""
+
+    def look(words: tuple[Word, ...], command: Command) -> _Found | None:
+        for word in words:
+            if not word.fixed and word.text.startswith(("$", "`", "{")):
+                return _UNKNOWN
+            if any(word.text == t or word.text.startswith(t + "=") or _bundled(word.text, t) for t in triggers):
+                return _UNKNOWN
+        return None
+
+    return look
+
+
+def _bundled(text: str, trigger: str) -> bool:
+    return len(trigger) == 2 and text.startswith(trigger)
+
+
+_SED_RUNS = re.compile(r"(^|[;{}\d$/,\s])[ewWrR](\s|$)|[/|#,@]\w*[ew]\w*(\s|;|\}|$)")
+
+
+def _sed(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """sed: its scripts may run commands (e) and write files (w); only those that clearly do neither are let pass."""
+    for word in words:
+        if not word.fixed or word.text.startswith(("-f", "--file")):
+            return _UNKNOWN
+        if not word.text.startswith("-") and _SED_RUNS.search(word.text):
+            return _UNKNOWN
+    return None
+
+
+_FD = ("-x", "--exec", "-X", "--exec-batch")
+_READERS: dict[str, Callable[[tuple[Word, ...], Command], _Found | None]] = {
+    "find": _find, "gfind": _find, "git": _git, "sed": _sed, "gsed": _sed,
+    "fd": _option_runs(*_FD), "fdfind": _option_runs(*_FD),
+    "tar": _option_runs("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "-F", "--info-script"),
+    "rg": _option_runs("--pre", "--hostname-bin"), "sort": _option_runs("--compress-program"),
+    "zip": _option_runs("-TT", "--unzip-command"), "split": _option_runs("--filter"),
+    "rsync": _option_runs("-e", "--rsh", "--rsync-path"), "scp": _option_runs("-S", "-o"),
+    "go": _option_runs("-exec", "-toolexec", "run", "generate"), "cargo": _option_runs("run", "--config"),
+    "npm": _option_runs("exec", "x", "explore", "--script-shell", "--node-options"),
+    "pnpm": _option_runs("exec", "dlx"), "yarn": _option_runs("exec", "dlx"), "hg": _option_runs("--config"),
+    "uv": _runner("run"), "poetry": _runner("run"), "pipenv": _runner("run"), "pdm": _runner("run"),
+    "hatch": _runner("run"), "bundle": _runner("exec"),
+}  # fmt: skip
