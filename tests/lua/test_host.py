@@ -31,7 +31,8 @@ def test_a_string_that_is_not_utf8_survives_the_way_out_and_back() -> None:
 
 def test_integers_keep_their_digits_at_any_size() -> None:
     text = "[9223372036854775807,-9223372036854775808,123456789012345678901234567890]"
-    assert value("return require('panto').json.decode(...)", text) == [2**63 - 1, -(2**63), 123456789012345678901234567890]
+    numbers = [2**63 - 1, -(2**63), 123456789012345678901234567890]
+    assert value("return require('panto').json.decode(...)", text) == numbers
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ local function float_text(v)
   if v ~= v or v == huge or v == -huge then error(tostring(v) .. ' is not JSON', 0) end
   if v == 0 then return '0' end
   local text
-  for precision = 15, 17 do
+  for precision = (v > -2.3e-308 and v < 2.3e-308) and 1 or 15, 17 do -- subnormals have fewer digits
     text = format('%.' .. precision - 1 .. 'e', v)
     if tonumber(text) == v then break end
   end
