@@ -75,6 +75,7 @@ class Palette:
     added: Style = _NONE
     band: Style = _NONE
     code: Style = _NONE
+    inline: Style = _NONE
     row_added: Style = _NONE
     row_removed: Style = _NONE
     word_added: Style = _NONE
@@ -112,17 +113,19 @@ def custom(
 ) -> Palette:
     """A palette from plain colours ("#rrggbb") by meaning; what is missing comes from the built-in dark or light.
 
-    Keys: ground, text, aside, accent, attention, wrong, added, and keyword, string, number, comment, name for code.
-    Raises ValueError naming the key whose colour cannot be read.
+    Keys: ground, text, aside, accent, attention, wrong, added; keyword, string, number, comment, name for code; band and
+    code, grounds that are tints of the text where they are missing. Raises ValueError naming the key whose colour cannot be read.
     """
     known = dict(_BUILT_IN["dark" if dark else "light"])
-    known.update({key: value for key, value in colours.items() if key in known})
+    known.update({key: value for key, value in colours.items() if key in known or key in ("band", "code")})
     for key, value in known.items():
         if len(value) != 7 or value[0] != "#" or any(c not in "0123456789abcdefABCDEF" for c in value[1:]):
             raise ValueError(f"theme {name}: {key} = {value!r} is not a colour like #6cb6ff")
     ground = known["ground"]
 
-    def tint(meaning: str, percent: int) -> Style:
+    def tint(meaning: str, percent: int, own: str = "") -> Style:
+        if own in known:
+            return Style(bgcolor=known[own])
         return Style(bgcolor=blend(ground, known[meaning], percent * (1.6 if strong else 1.0)))
 
     styles = {key: Style(color=known[key]) for key in ("aside", "accent", "attention", "wrong", "added")}
@@ -135,9 +138,14 @@ def custom(
         dark=dark,
         base=Style(color=known["text"], bgcolor=ground) if paint else Style(color="default", bgcolor="default"),
         text=plain,
-        **styles,
-        band=tint("text", 5 if dark else 4),
-        code=tint("text", 4 if dark else 3),
+        aside=styles["aside"],
+        accent=styles["accent"],
+        attention=styles["attention"],
+        wrong=styles["wrong"],
+        added=styles["added"],
+        band=tint("text", 5 if dark else 4, "band"),
+        code=tint("text", 4 if dark else 3, "code"),
+        inline=tint("text", 10 if dark else 7),
         row_added=tint("added", 10 if dark else 9),
         row_removed=tint("wrong", 11 if dark else 8),
         word_added=tint("added", 28 if dark else 24),
@@ -188,13 +196,17 @@ def _sixteen() -> Palette:
     names = {
         "aside": "bright_black", "accent": "blue", "attention": "yellow", "wrong": "red", "added": "green",
     }  # fmt: skip
-    styles = {meaning: Style(color=colour) for meaning, colour in names.items()}
     return Palette(
         name="ansi",
         dark=True,
         base=Style(color="default", bgcolor="default"),
-        **styles,
+        aside=Style(color=names["aside"]),
+        accent=Style(color=names["accent"]),
+        attention=Style(color=names["attention"]),
+        wrong=Style(color=names["wrong"]),
+        added=Style(color=names["added"]),
         band=Style(bold=True),
+        inline=Style(bold=True),
         word_added=Style(reverse=True),
         word_removed=Style(reverse=True),
         selection=Style(reverse=True),
@@ -230,5 +242,5 @@ def _colourless(theme: ThemeName) -> Palette:
         found=reverse,
         found_here=Style(reverse=True, bold=True),
         syntax={"comment": Style(dim=True)},
-        hex={key: "" for key in plain.hex},
+        hex=dict.fromkeys(plain.hex, ""),
     )

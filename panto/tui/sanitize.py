@@ -1,4 +1,4 @@
-"""Everything from outside passes here before it is drawn: a terminal obeys what it is sent, so nothing but text is sent.
+"""Everything from outside passes here before it is drawn, since a terminal obeys what it is sent: only text comes out.
 
 Escape sequences are removed whole; other control characters, C1 controls, direction controls (which make text read
 other than it is), invisible format characters and lone surrogates are removed or made visible. Colours in tool output

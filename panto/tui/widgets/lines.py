@@ -24,12 +24,12 @@ NONE = Style()
 class Line:
     """One row: segments from column 0.
 
-    `ground` fills the whole row. `gutter`: that many leading characters are no part of the text (never copied, never
-    searched). `joint`: what stands between the line above and this one in the source, None a line break. `target`
+    `ground` fills the whole row. `gutter`: that many leading characters are no part of the text (never copied);
+    the same for those from `end` on. `joint`: what stands between the line above and this one in the source, None a line break. `target`
     is what a click on the row means ("" nothing): "fold", "child:ID".
     """
 
-    __slots__ = ("segments", "ground", "gutter", "joint", "target")
+    __slots__ = ("segments", "ground", "gutter", "joint", "target", "end")
 
     def __init__(
         self,
@@ -38,12 +38,14 @@ class Line:
         gutter: int = 0,
         joint: str | None = None,
         target: str = "",
+        end: int | None = None,
     ) -> None:
         self.segments = segments
         self.ground = ground
         self.gutter = gutter
         self.joint = joint
         self.target = target
+        self.end = end
 
     @property
     def text(self) -> str:
@@ -221,17 +223,16 @@ def cut_runs(runs: Sequence[Run], width: int, ellipsis: str = "…") -> list[Run
     return kept
 
 
-def spread(left: Sequence[Run], right: str, style: Style, width: int, ellipsis: str = "…") -> list[Segment]:
+def spread(left: Sequence[Run], right: Sequence[Run], width: int, ellipsis: str = "…") -> list[Segment]:
     """`left` and, ending at column `width`, `right`; `left` is cut where both do not fit."""
-    right = cut(right, max(0, width - 8), ellipsis)
-    size = width_of(right)
-    room = width - size - (2 if right else 0)
-    kept = cut_runs(left, room, ellipsis)
+    right = cut_runs(right, max(8, width - 12), ellipsis)
+    size = sum(width_of(text) for text, _ in right)
+    kept = cut_runs(left, width - size - (2 if size else 0), ellipsis)
     used = sum(width_of(text) for text, _ in kept)
-    row = [Segment(text, run_style) for text, run_style in kept if text]
-    if right:
+    row = [Segment(text, style) for text, style in kept if text]
+    if size:
         row.append(Segment(" " * (width - used - size), NONE))
-        row.append(Segment(right, style))
+        row.extend(Segment(text, style) for text, style in right if text)
     return row
 
 

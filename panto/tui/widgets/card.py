@@ -1,0 +1,362 @@
+"""The card of one tool call, in every state it can be in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+
+from panto.schema.view import CardView
+from panto.tui import units
+from panto.tui.calls import Call, State
+from panto.tui.sanitize import clean_line
+from panto.tui.widgets.diff import DiffArt, hidden_words
+from panto.tui.widgets.lines import NONE, Line, Look, Run, cut_runs, mix, spread, width_of, wrap
+from panto.tui.widgets.view import aligned, view_rows
+
+FOLD = "fold"
+_BOLD = Style(bold=True)
+_OPEN_ROWS = 18
+_TIMED = re.compile(r"\d (s|m|h|ms)\b")
+_OUTPUT = 5  # column of output
+_NUMBERED = re.compile(r" *(\d+)(?: {2,}|\t| \| )")
+
+
+def verb_run(verb: str) -> Run:
+    """The verb in its field."""
+    return (verb.ljust(6) + " ", _BOLD)
+
+
+def card(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
+    """The rows of a call's card. `arts` are its diffs."""
+    if call.agents:
+        return _agents(call, look)
+    lines = [head(call, look)]
+    if call.open and not call.live:
+        return lines + _opened(call, look, arts)
+    return lines + _folded(call, look, arts)
+
+
+def head(call: Call, look: Look) -> Line:
+    """The card's first row: glyph, verb, the argument that matters, the fact at the right."""
+    title = call.title
+    diffs = call.diffs
+    if len(diffs) > 1:
+        title = f"{len(diffs)} files   " + f" {look.glyphs.dot} ".join(_change(d.path, d.added, d.removed) for d in diffs)
+    left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE)]
+    segments = spread(left, fact(call, look), look.right, look.glyphs.ellipsis)
+    return Line(segments, target=FOLD)
+
+
+def mark(call: Call, look: Look) -> Run:
+    """The glyph of a call's state."""
+    palette, glyphs = look.palette, look.glyphs
+    if call.paused and call.live:
+        return (glyphs.asks, palette.attention)
+    match call.state:
+        case "running" | "drafted" | "pending":
+            return (look.spinner, palette.accent)
+        case "waiting":
+            return (glyphs.asks, palette.attention)
+        case "done":
+            return (glyphs.open if call.open else glyphs.ok, palette.aside)
+        case "failed":
+            return (glyphs.failed, palette.wrong)
+        case "stopped" | "refused":
+            return (glyphs.stopped, palette.attention)
+        case "unknown":
+            return (glyphs.asks, palette.attention)
+
+
+def fact(call: Call, look: Look) -> list[Run]:
+    """What stands at the right end of the head."""
+    aside = look.palette.aside
+    dot = f" {look.glyphs.dot} "
+    took = call.took
+    if call.paused and call.live:
+        return [("goes on with Enter", look.palette.attention)]
+    match call.state:
+        case "drafted":
+            return [(f"writing{dot}{units.size(call.size)}" if call.size else "writing", aside)]
+        case "pending":
+            return []
+        case "waiting":
+            return [("needs your answer", look.palette.attention)]
+        case "running":
+            since = look.now - call.started if call.started is not None else 0.0
+            return [(units.seconds(since, whole=True), aside)] if since >= 1 else []
+        case "stopped":
+            after = f" after {units.seconds(took)}" if took is not None else ""
+            said = f"stopped by you{after}" if call.started is not None else "not run: stopped"
+            return [(said + (f"{dot}{call.message}" if call.message else ""), look.palette.attention)]
+        case "refused":
+            return [(f"not run: {call.message or 'you said no'}", look.palette.attention)]
+        case "unknown":
+            return [(f"outcome unknown: {call.message or 'nobody saw how it ended'}", look.palette.attention)]
+        case "done" | "failed":
+            return _result_fact(call, look, took, dot)
+
+
+def _result_fact(call: Call, look: Look, took: float | None, dot: str) -> list[Run]:
+    aside = look.palette.aside
+    said = clean_line(call.outcome.fact, 80) if call.outcome is not None else ""
+    if call.state == "failed" and not said:
+        said = clean_line(call.message, 80) if not _messages(call) else "failed"
+    if not said and call.verb == "run" and call.output.count:
+        said = units.plural(call.output.count, "line")
+    time = ""
+    if took is not None and not _TIMED.search(said) and (call.verb == "run" or took >= 2):
+        time = units.seconds(took)
+    runs: list[Run] = [(said, look.palette.wrong if call.state == "failed" else aside)] if said else []
+    if time:
+        runs.append((dot + time if said else time, aside))
+    return runs
+
+
+def _change(path: str, added: int, removed: int) -> str:
+    parts = [clean_line(path)]
+    if added:
+        parts.append(f"+{added}")
+    if removed:
+        parts.append(f"−{removed}")
+    return " ".join(parts)
+
+
+# ---------------------------------------------------------------- below the head
+
+
+def _folded(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
+    if call.state in ("drafted", "pending", "refused"):
+        return []
+    if call.state == "failed":
+        return _failure(call, look)
+    if call.state in ("running", "waiting", "stopped", "unknown"):
+        rows = 1 if look.short else 3
+        last = call.tail.last(rows) or call.output.tail(rows)
+        if call.shown is not None and call.live:
+            return _view(call, look, 8)
+        return [_output(line, look, call.wrapped) for line in last]
+    if len(arts) == 1:
+        return _folded_diff(arts[0], look)
+    if call.shown is not None and not arts:
+        return _view(call, look, 4 if look.short else 8)
+    if call.quiet:
+        return []
+    return _tail(call, look, 1 if look.short else 3)
+
+
+def _tail(call: Call, look: Look, rows: int, style: Style = NONE) -> list[Line]:
+    """The last rows of the output, and how many are above them; one hidden line would cost the row that says so."""
+    output = call.output
+    if output.count == rows + 1 and rows > 1:
+        rows += 1
+    lines = [_output(line, look, call.wrapped, style) for line in output.tail(rows)]
+    if output.count > rows:
+        above = units.plural(output.count - rows, "line")
+        lines.insert(0, _aside(f"{look.glyphs.ellipsis} {above} above", look))
+    return lines
+
+
+def _failure(call: Call, look: Look) -> list[Line]:
+    if call.output.count and call.output.text.strip():
+        return _tail(call, look, 3 if look.short else 8)
+    return [_output(line, look, wrapped=True) for line in _messages(call)[: 3 if look.short else 8]]
+
+
+def _messages(call: Call) -> list[str]:
+    """The failure's own words, where they are more than fits at the right end."""
+    lines = [line for line in (clean_line(raw, 1000) for raw in call.message.split("\n")[:20]) if line]
+    return lines if len(lines) > 1 or (lines and width_of(lines[0]) > 40) else []
+
+
+def _output(text: str, look: Look, wrapped: bool = False, style: Style = NONE) -> Line:
+    room = look.right - _OUTPUT
+    runs: list[Run] = [(text, style)]
+    if not wrapped:
+        runs = cut_runs(runs, room, look.glyphs.ellipsis)
+    return Line([Segment(" " * _OUTPUT), *(Segment(*run) for run in runs)], gutter=_OUTPUT)
+
+
+def _aside(text: str, look: Look, right: str = "") -> Line:
+    aside = look.palette.aside
+    segments = spread([(" " * _OUTPUT + text, aside)], [(right, aside)] if right else [], look.right, look.glyphs.ellipsis)
+    return Line(segments, gutter=_OUTPUT, target=FOLD)
+
+
+def _folded_diff(art: DiffArt, look: Look) -> list[Line]:
+    rows, hidden, places = art.rows(look, look.right, limit=3 if look.short else 12, context=0 if look.short else 2)
+    lines = [_diff_line(row) for row in rows]
+    words = hidden_words(hidden, places, clean_line(art.path), look)
+    if words:
+        lines.append(_aside(words, look, "" if look.width < 100 else f"Ctrl+O opens {look.glyphs.dot} /diff whole turn"))
+    return lines
+
+
+def _diff_line(row: list[Run]) -> Line:
+    lead = len(row[0][0]) if row else 0
+    gutter = sum(len(text) for text, _ in row[:3]) if len(row) > 3 else lead
+    return Line([Segment(*run) for run in row], gutter=gutter)
+
+
+def _view(call: Call, look: Look, limit: int) -> list[Line]:
+    view = call.shown
+    if view is None:
+        return []
+    if isinstance(view, CardView):
+        rows = [row for child in view.children for row in view_rows(child, look, look.right - _OUTPUT)]
+    else:
+        rows = view_rows(view, look, look.right - _OUTPUT)
+    lines = [Line([Segment(" " * _OUTPUT), *(Segment(*run) for run in row)], gutter=_OUTPUT) for row in rows[:limit]]
+    if len(rows) > limit:
+        lines.append(_aside(f"{look.glyphs.ellipsis} {len(rows) - limit} more", look))
+    return lines
+
+
+def _opened(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
+    bar = Segment(look.glyphs.bar + "    ", look.palette.aside)
+    if arts:
+        lines = []
+        for art in arts:
+            if len(arts) > 1:
+                name = _change(art.path, art.added, art.removed)
+                lines.append(Line([Segment("  "), Segment(name, look.palette.aside)], gutter=2))
+            lines += [_diff_line(row) for row in art.rows(look, look.right)[0]]
+        return lines + [_foot("", look)]
+    if call.shown is not None:
+        rows = [[Segment(*run) for run in row] for row in view_rows(call.shown, look, look.right - 5)]
+        lines = [Line([bar, *row], gutter=5) for row in rows[:200]]
+        return lines + [_foot("", look)]
+    output = call.output
+    if not output.count:
+        return [Line([bar, Segment("no output", look.palette.aside)], gutter=5)] if not call.message else [
+            Line([bar, *segments], gutter=5)
+            for text in call.message.split("\n")[:_OPEN_ROWS]
+            for segments, _ in wrap([(clean_line(text), NONE)], look.right - 5)
+        ]
+    from_end = not call.reading
+    texts = output.tail(_OPEN_ROWS) if from_end else output.head(_OPEN_ROWS)
+    lines = []
+    for text in texts:
+        pieces = wrap([(text, NONE)], look.right - 5)[:20] if call.wrapped else [
+            ([Segment(*run) for run in cut_runs([(text, NONE)], look.right - 5, look.glyphs.ellipsis)], None)
+        ]
+        lines += [Line([bar, *row], gutter=5, joint=joint) for row, joint in pieces]
+    first = max(1, output.count - len(texts) + 1) if from_end else 1
+    return lines + [_foot(f"lines {first}–{first + len(texts) - 1} of {output.count}", look)]
+
+
+def _foot(said: str, look: Look) -> Line:
+    dot = f" {look.glyphs.dot} "
+    keys = dot.join(("Enter pager", "w wrap", "y copy", "o fold") if look.width >= 80 else ("Enter pager", "o fold"))
+    aside = look.palette.aside
+    bar = look.glyphs.bar + "    "
+    return Line(spread([(bar, aside), (said, aside)], [(keys, aside)], look.right), gutter=5, target=FOLD)
+
+
+# ---------------------------------------------------------------- children
+
+
+def _agents(call: Call, look: Look) -> list[Line]:
+    view = call.view if call.live or call.outcome is None or call.outcome.view is None else call.outcome.view
+    whole = view if isinstance(view, CardView) else None
+    cards = [child for child in whole.children if isinstance(child, CardView)] if whole is not None else []
+    if not cards:
+        cards = [CardView(title=child.title, state=child.state) for child in call.children]
+    title = f"{len(cards)} {'child' if len(cards) == 1 else 'children'}" if cards else call.title
+    counted = _counts(call, cards, look)
+    left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE), ("   " + counted, look.palette.aside)]
+    right: list[Run] = [(clean_line(whole.fact, 60), look.palette.aside)] if whole is not None and whole.fact else []
+    lines = [Line(spread(left, right or fact(call, look), look.right, look.glyphs.ellipsis), target=FOLD)]
+    if not call.live and not call.open:
+        return lines
+    for index, row in enumerate(aligned(cards, look, look.right - 2)[:40]):
+        agent = call.children[index].agent if index < len(call.children) else ""
+        target = f"child:{agent}" if agent else ""
+        lines.append(Line([Segment("  "), *(Segment(*run) for run in row)], gutter=2, target=target))
+    if len(cards) > 40:
+        lines.append(_aside(f"{look.glyphs.ellipsis} {len(cards) - 40} more", look))
+    return lines
+
+
+def _counts(call: Call, cards: Sequence[CardView], look: Look) -> str:
+    words = {"running": "running", "waiting": "waiting", "done": "done", "failed": "failed", "stopped": "stopped by you"}
+    parts = []
+    for state, word in words.items():
+        matching = [child for child in cards if child.state == state]
+        if not matching:
+            continue
+        names = ""
+        if state == "failed" and not call.live and len(matching) <= 2:
+            names = ": " + ", ".join(clean_line(child.title.partition("\t")[0], 24) for child in matching)
+        parts.append(f"{len(matching)} {word}{names}")
+    return f" {look.glyphs.dot} ".join(parts)
+
+
+# ---------------------------------------------------------------- a batch of reading calls
+
+
+def batch(calls: Sequence[Call], look: Look, opened: bool) -> list[Line]:
+    """One row for several reading calls; opened, one row each below it."""
+    state = batch_state(calls)
+    lead = Call("", calls[0].name if len({call.name for call in calls}) == 1 else "read", state=state, open=opened)
+    title, said = _batch_words(calls, look, state)
+    left = [mark(lead, look), (" ", NONE), verb_run(lead.verb), (_batch_noun(calls), NONE), ("   ", NONE), *title]
+    lines = [Line(spread(left, said, look.right, look.glyphs.ellipsis), target=FOLD)]
+    if opened:
+        for call in calls:
+            row = head(call, look)
+            lines.append(Line([Segment("  "), *_narrower(row, look)], gutter=2))
+    return lines
+
+
+def _narrower(line: Line, look: Look) -> list[Segment]:
+    return [Segment(*run) for run in cut_runs([(s.text, s.style or NONE) for s in line.segments], look.right)]
+
+
+def batch_state(calls: Sequence[Call]) -> State:
+    """The state of the whole: what needs a person first, then what runs, then what went wrong."""
+    states = {call.state for call in calls}
+    order: tuple[State, ...] = ("waiting", "running", "pending", "drafted", "unknown", "failed", "stopped", "refused")
+    found: State = next((state for state in order if state in states), "done")
+    return "running" if found in ("pending", "drafted") else found
+
+
+def _batch_noun(calls: Sequence[Call]) -> str:
+    nouns = {"read": ("file", "files"), "grep": ("search", "searches"), "glob": ("pattern", "patterns"), "ls": ("folder", "folders")}
+    parts = []
+    for name in dict.fromkeys(call.name for call in calls):
+        count = sum(call.name == name for call in calls)
+        one, many = nouns.get(name, ("call", "calls"))
+        parts.append(f"{count} {one if count == 1 else many}")
+    return " · ".join(parts)
+
+
+def _batch_words(calls: Sequence[Call], look: Look, state: str) -> tuple[list[Run], list[Run]]:
+    aside = look.palette.aside
+    done = [call for call in calls if call.state == "done"]
+    if state == "waiting":
+        return [], [("needs your answer", look.palette.attention)]
+    if state == "running":
+        started = min((call.started for call in calls if call.started is not None), default=look.now)
+        since = look.now - started
+        return [(f"{len(done)} done", aside)], [(units.seconds(since, whole=True), aside)] if since >= 1 else []
+    failed = [call for call in calls if call.state != "done"]
+    said: list[Run] = [(_sum_of_facts(done), aside)]
+    if failed:
+        reason = clean_line(failed[0].message.partition("\n")[0], 60) or "failed"
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        name = failed[0].title
+        reason = reason if name and name in reason else f"{name}: {reason}"
+        style = mix(NONE, look.palette.wrong)
+        return [(f"{len(done)} read · " if done else "", aside), (reason + more, style)], said
+    return [(f"{calls[0].title} … {calls[-1].title}", aside)], said
+
+
+def _sum_of_facts(calls: Sequence[Call]) -> str:
+    total = 0
+    for call in calls:
+        match = re.match(r"(\d+) lines?\b", call.outcome.fact) if call.outcome is not None else None
+        total += int(match.group(1)) if match else call.output.count
+    return units.plural(total, "line") if total else ""

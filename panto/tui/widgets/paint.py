@@ -1,0 +1,150 @@
+"""Rows of the transcript as strips, and the short way to the terminal.
+
+Textual's own way asks every visible widget for all its rows when one row changes. Here only the rows that changed are
+written, straight to the driver, where nothing lies over them; a later full repaint draws the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+
+from panto.tui.widgets.lines import NONE, Line, Look, mix, width_of
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+Span = tuple[int, int, Style]
+"""Characters from, to (exclusive) of a line, and the ground they get."""
+
+
+class RowState(NamedTuple):
+    """What a row is drawn from: equal states of one line give equal strips."""
+
+    line: Line
+    spans: tuple[Span, ...] = ()
+    ground: Style | None = None
+
+
+class Rows:
+    """The strips of the viewport, each made once for as long as its state stays."""
+
+    def __init__(self) -> None:
+        self.states: list[RowState] = []
+        self.strips: list[Strip] = []
+        self._made: dict[RowState, Strip] = {}
+        self._key: object = None
+
+    def clear(self) -> None:
+        """Every row is to be made anew."""
+        self._made = {}
+        self.states, self.strips = [], []
+
+    def show(self, states: list[RowState], look: Look) -> list[int]:
+        """Takes the rows of a frame; returns which of them changed."""
+        if (look.width, look.palette) != self._key:
+            self.clear()
+            self._key = (look.width, look.palette)
+        made = self._made
+        fresh: dict[RowState, Strip] = {}
+        strips = []
+        for state in states:
+            strip = fresh.get(state) or made.get(state)
+            if strip is None:
+                strip = _strip(state, look)
+            fresh[state] = strip
+            strips.append(strip)
+        old = self.strips
+        changed = [y for y, strip in enumerate(strips) if y >= len(old) or old[y] is not strip]
+        changed = [y for y in changed if y >= len(old) or old[y]._segments != strips[y]._segments]
+        self.states, self.strips, self._made = states, strips, fresh
+        return changed
+
+
+def _strip(state: RowState, look: Look) -> Strip:
+    line = state.line
+    base = look.palette.base
+    ground = line.ground or NONE
+    if state.ground is not None:
+        ground = mix(ground, state.ground)
+    under = mix(base, ground)
+    segments = [Segment(s.text, mix(under, s.style) if s.style else under) for s in line.segments if s.text]
+    if state.ground is not None:  # the ground of a chosen row wins over grounds within it
+        segments = [Segment(s.text, mix(s.style or NONE, state.ground)) for s in segments]
+    if state.spans:
+        segments = restyled(segments, state.spans)
+    used = sum(width_of(segment.text) for segment in segments)
+    if used < look.width:
+        segments.append(Segment(" " * (look.width - used), under))
+        return Strip(segments, look.width)
+    strip = Strip(segments, used)
+    return strip if used == look.width else strip.adjust_cell_length(look.width, under)
+
+
+def restyled(segments: Sequence[Segment], spans: Sequence[Span]) -> list[Segment]:
+    """The same text with the spans' grounds laid over it."""
+    out: list[Segment] = []
+    edges = sorted({edge for start, end, _ in spans for edge in (start, end)})
+    at = 0
+    for text, style, _ in segments:
+        start, end = at, at + len(text)
+        for stop in [edge for edge in edges if start < edge < end] + [end]:
+            shown = style or NONE
+            for a, b, ground in spans:
+                if a <= start < b:
+                    shown = mix(shown, ground)
+            out.append(Segment(text[start - at : stop - at], shown))
+            start = stop
+        at = end
+    return out
+
+
+def covered_rows(widget: Widget) -> set[int] | None:
+    """Rows of the widget that something lies over; None where it is not on the screen at all."""
+    visible = widget.screen._compositor.visible_widgets
+    if widget not in visible:
+        return None
+    region = widget.region
+    covered: set[int] = set()
+    ancestors = set(widget.ancestors)
+    for other, (place, clip) in visible.items():
+        if other is widget or other in ancestors:
+            continue
+        over = place.intersection(clip).intersection(region)
+        if over:
+            covered.update(range(over.y - region.y, over.bottom - region.y))
+    return covered
+
+
+def write_rows(widget: Widget, rows: Rows, changed: Sequence[int]) -> bool:
+    """Writes these rows straight to the terminal; whether that was possible (else they are to be refreshed)."""
+    app = widget.app
+    driver = app._driver
+    screen = widget.screen
+    if (
+        driver is None or driver.is_headless or driver.is_inline or app._batch_count or not app._running
+        or app.screen is not screen or screen._layout_required or not widget.region
+    ):  # fmt: skip
+        return False
+    covered = covered_rows(widget)
+    if covered is None:
+        return False
+    region = widget.region
+    console = app.console
+    out = []
+    for y in changed:
+        if y in covered:
+            widget.refresh(Region(0, y, region.width, 1))
+        elif y < region.height:
+            out.append(f"\x1b[{region.y + y + 1};{region.x + 1}H{rows.strips[y].render(console)}")
+    if out:
+        column, row = app.cursor_position
+        shown = getattr(app, "cursor_shown", "")
+        hide = "\x1b[?25l" if shown else ""
+        driver.write(f"\x1b[?2026h{hide}{''.join(out)}\x1b[{row + 1};{column + 1}H{shown}\x1b[?2026l")
+    return True
