@@ -6,10 +6,11 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from panto.app import tour
+from panto.app import local, tour
 from panto.app.credentials import Key
 from panto.app.ground import Ground
 from panto.app.settings import ProviderSettings
@@ -33,8 +34,9 @@ class Models:
         self.protocols = Protocols()
         self.protocols.register(tour.PROTOCOL, tour.make)
         self.http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
+        self.tables = layered(shipped(), {"tour": tour.TABLE}, ground.loaded.tree.get("providers", {}))
         self.catalog: Catalog = Catalog(
-            layered(shipped(), {"tour": tour.TABLE}, ground.loaded.tree.get("providers", {})),
+            self.tables,
             http=self.http,
             protocols=self.protocols,
             keys=self._source,
@@ -47,6 +49,15 @@ class Models:
             self.keys[name] = self.ground.key(name, msgspec.convert(dict(table), ProviderSettings, strict=False))
         return self.keys[name]
 
+    async def look_around(self) -> tuple[str, ...]:
+        """Adds the model servers that run on this machine and are not configured; their names."""
+        at = {table.get("base_url") for table in self.tables.values()}
+        wanted = local.servers(self.ground.paths.environ)
+        wanted = {name: url for name, url in wanted.items() if name not in self.tables and url not in at}
+        found = await local.find(self.http, wanted)
+        self.tables.update(found)
+        return tuple(found)
+
     def variables(self) -> frozenset[str]:
         """Names of the variables that hold keys: no child process may see them."""
         named = (table.get("api_key_env") for table in self.catalog.tables.values())
@@ -58,11 +69,14 @@ class Models:
         return tuple(dict.fromkeys(text for key in keys for text in key.known()))
 
     def default(self) -> str:
-        """The model to begin with: the one configured, else the first whose provider has a key; "" if none."""
+        """The model to begin with: the one configured, else the first that has a key or is on this machine; or ""."""
+        from panto.providers.http import is_local
+
         if self.ground.config.model:
             return self.ground.config.model
-        for name, table in self.catalog.tables.items():
-            if self.key(name, table).source and (alias := next(iter(self.catalog.specs(name)), "")):
+        for name, table in self.tables.items():
+            here = is_local(urlsplit(str(table.get("base_url", ""))).hostname or "")
+            if (here or self.key(name, table).source) and (alias := next(iter(self.catalog.specs(name)), "")):
                 return f"{name}:{alias}"
         return ""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 from panto.app import ground as ground_
 from panto.app import trust as trust_
@@ -11,6 +13,9 @@ from panto.app.ground import Ground
 from panto.app.main import say_error
 from panto.app.paths import Paths
 from panto.schema.errors import UsageError
+
+if TYPE_CHECKING:
+    from panto.app.catalog import Models
 
 REFUSED = 3
 
@@ -95,6 +100,7 @@ def _models(arguments: Arguments, ground: Ground) -> int:
     for problem in ground.problems:
         say_error(problem.message, problem.hint)
     models = Models(ground)
+    asyncio.run(_look_around(models))
     rows = models.catalog.rows(" ".join(arguments.words), limit=100_000)
     if arguments.has("--json"):
         import msgspec
@@ -112,6 +118,11 @@ def _models(arguments: Arguments, ground: Ground) -> int:
         print(f"{mark} {row.label:<{width}}  {context:>6}  {price:>12}  {row.usable}".rstrip())
     print("* in force. Context in tokens, prices in USD per million tokens in / out.")
     return 0
+
+
+async def _look_around(models: Models) -> None:
+    await models.look_around()
+    await models.http.aclose()
 
 
 def _agreed() -> bool:

@@ -93,22 +93,24 @@ def _models(ground: Ground) -> Iterator[Finding]:
         elif key.missing and name in ground.config.providers:
             fix = f"panto login {name}, or set {table['api_key_env']}"
             yield Finding("wrong", f"provider {name}: {key.missing}", fix)
-    label = models.default()
-    if not label:
-        yield Finding("note", "no model is configured", "panto login PROVIDER, or a local server; /tour works without")
-        return
 
-    async def ask() -> login.Checked:
+    async def ask() -> tuple[tuple[str, ...], str, login.Checked]:
+        servers = await models.look_around()
+        label = models.default()
         try:
-            return await login.check(models, models.catalog.resolve(label))
+            nothing = login.Checked(False)
+            return servers, label, await login.check(models, models.catalog.resolve(label)) if label else nothing
+        except PantoError as e:
+            return servers, label, login.Checked(False, why=e.message, hint=e.hint)
         finally:
             await models.http.aclose()
 
-    try:
-        found = asyncio.run(ask())
-    except PantoError as e:
-        found = login.Checked(False, why=e.message, hint=e.hint)
-    if found.works:
+    servers, label, found = asyncio.run(ask())
+    for name in servers:
+        yield Finding("ok", f"local server {name} at {models.tables[name]['base_url']}")
+    if not label:
+        yield Finding("note", "no model is configured", "panto login PROVIDER, or a local server; /tour works without")
+    elif found.works:
         yield Finding("ok", f"model {label} answers")
     else:
         yield Finding("wrong", f"model {label} does not answer: {found.why}", found.hint)

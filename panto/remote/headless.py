@@ -17,7 +17,7 @@ from panto.schema.errors import Missing, Owned, PantoError, ProviderError, Usage
 from panto.schema.events import AnyEvent, InputAccepted, InputRejected, InputWithdrawn
 from panto.schema.queries import AskStatus, AskTurns
 from panto.schema.records import Record
-from panto.schema.signals import Fact, Left, ReasoningStreamed, TextStreamed, Update
+from panto.schema.signals import Fact, Left, Noticed, ReasoningStreamed, StatusChanged, TextStreamed, Update
 
 Format = Literal["text", "json", "stream-json"]
 
@@ -54,6 +54,7 @@ class Run:
         self._teller = Teller("")
         self._last: Record = {}
         self._rejected = ""
+        self._wrong = ""
         self._interrupts = 0
         self._told_to_go = False
         self._going = False
@@ -87,7 +88,7 @@ class Run:
         updates = client.subscribe()
         try:
             await self._begin(client)
-            await self._follow(updates)
+            await self._follow(client, updates)
         finally:
             self._go()
             await self._until_left(updates)
@@ -112,7 +113,7 @@ class Run:
         if self.task.conversation:
             self._start(self._converse())
 
-    async def _follow(self, updates: AsyncIterator[Update]) -> None:
+    async def _follow(self, client: Client, updates: AsyncIterator[Update]) -> None:
         """Tells what happens until there is nothing more to wait for."""
         silent = self.task.output != "stream-json"
         async for update in updates:
@@ -122,10 +123,20 @@ class Run:
                 self._count(update.event)
             for record in self._teller.read(update):
                 self._tell(record)
+            if isinstance(update, StatusChanged) and update.parked and not update.busy:
+                await self._stuck(client)
+            elif isinstance(update, Noticed) and update.level == "wrong":
+                self._wrong = update.text
             if isinstance(update, Left) or self._done():
                 return
             if self.out.full:
                 await self.out.drained()
+
+    async def _stuck(self, client: Client) -> None:
+        """The engine gave the turn up without ending it (a disk that is full, a model that is gone): say so."""
+        status = await client.ask(AskStatus())
+        if status.parked and not status.busy and self._teller.active and not self._told_to_go:
+            self._tell(self._teller.broken(self._wrong or "the turn could not go on; it can be continued later"))
 
     def _count(self, event: AnyEvent) -> None:
         """Prompts that are still to be delivered."""

@@ -81,6 +81,13 @@ class Teller:
         self.active, self.refused = True, False
         return {"type": "turn_started", "turn": turn}
 
+    def broken(self, message: str) -> Record:
+        """The running turn cannot go on now; it stays where it is."""
+        record = self._recorder.parked()
+        record["status"], record["error"] = "failed", {"kind": "internal", "message": message}
+        self._provider = False
+        return self._close(record)
+
     def _fact(self, fact: Fact) -> Iterator[Record]:
         match fact.event:
             case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn) if fact.agent != self.primary:

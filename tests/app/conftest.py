@@ -42,7 +42,7 @@ class Panto:
     def environ(self, **env: str) -> dict[str, str]:
         """This process's environment with `env` set; an empty value takes a variable away."""
         root = str(Path(__file__).resolve().parents[2])
-        merged = {**os.environ, "PYTHONPATH": root, **self.env, **env}
+        merged = {**os.environ, "PYTHONPATH": root, "PANTO_LOCAL_SERVERS": "none", **self.env, **env}
         return {name: value for name, value in merged.items() if value}
 
 

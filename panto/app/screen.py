@@ -1,0 +1,70 @@
+"""The full screen: the first frame before anything else is loaded, then the application, then the house."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from panto.app.argv import Arguments
+from panto.app.paths import Paths
+from panto.tui import early
+
+if TYPE_CHECKING:
+    from panto.app.build import Start
+    from panto.app.ground import Ground
+    from panto.tui.settings import ScreenSettings
+
+RULES = {"plan": "read only", "ask": "ask before running", "auto": "accept edits", "yolo": "runs everything"}
+
+
+def run(arguments: Arguments, paths: Paths, start: Start, prompt: str) -> int:
+    """Opens the screen; returns the exit code when the person has left. Raises PantoError."""
+    from panto import __version__
+
+    headline = f"  panto {__version__}   {_short(paths)}"
+    mode = arguments.get("--mode") or os.environ.get("PANTO_MODE", "ask")
+    first = early.start(early.EarlyGreeting((headline,), RULES.get(mode, RULES["ask"]), _short(paths)))
+    lines: tuple[str, ...] = ()
+    try:
+        from panto.app import build, ground
+
+        stands = ground.read(paths, arguments.options)
+        settings = _settings(stands, start, headline, prompt)
+        from panto import tui
+
+        left = build.drive(stands, start, lambda connect: tui.run(connect, first, settings))
+        lines = left.lines
+        return left.code
+    finally:
+        if first is not None:
+            first.terminal.give_back()
+        for line in lines:
+            print(line)
+
+
+def _short(paths: Paths) -> str:
+    home, cwd = os.path.expanduser("~"), str(paths.cwd)
+    return "~" + cwd.removeprefix(home) if cwd == home or cwd.startswith(home.rstrip("/") + "/") else cwd
+
+
+def _settings(ground: Ground, start: Start, headline: str, prompt: str) -> ScreenSettings:
+    from panto import __version__
+    from panto.app.ground import notices
+    from panto.tui.settings import ScreenSettings
+
+    config = ground.config
+    warnings = (f"  {said}" + (f"   {hint}" if hint else "") for said, hint in notices(ground))
+    return ScreenSettings(
+        theme=config.screen.theme,
+        leave=config.screen.leave,
+        keys=tuple(config.keys.items()),
+        prompt=prompt,
+        opening="sessions" if start.pick else "",
+        version=__version__,
+        greeting=(headline, *warnings),
+        cwd=str(ground.paths.cwd),
+        reduced_motion=bool(os.environ.get("PANTO_REDUCED_MOTION")),
+    )
+
+
+__all__ = ["run"]
