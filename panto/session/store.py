@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
+import asyncio
 import pathlib
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from panto.schema.codec import derive_id
+from panto.schema.errors import Corrupt, Refused, ViewOnly
+from panto.schema.events import AnyEvent
 from panto.schema.queries import SessionRow
+from panto.session import catalog, connect, lease, ownership
+from panto.session.append import Entry, Handle, append
+from panto.session.bodies import Bodies, Staged
+from panto.session.commands import ChangeCwd, ChangeMode, ChangeModel, ChangeReasoning, ChangeTitle, SubmitInput
+from panto.session.disk import Disk, Failed
+from panto.session.evolve import evolve
+from panto.session.ids import is_id, new_id
+from panto.session.ledger import Commit
+from panto.session.machine import decide
+from panto.session.ownership import Birth, Taken
+from panto.session.projection import Projection, empty, load, save
+from panto.session.read import commits
+from panto.session.recovery import Settlement
 from panto.session.session import Session
 
 if TYPE_CHECKING:
+    import sqlite3
+
+    from panto.session.command import Command
     from panto.session.viewer import Viewer
 
 
 class Store:
-    """All sessions under one root. All methods belong to the loop's thread; none waits for the disk on it."""
+    """All sessions under one root. All methods belong to the loop's thread; none waits for the disk on it.
 
-    root: pathlib.Path
-    notice: str
-    """What a person must know about this store ("" nothing): in memory only, or a weaker journal."""
+    `notice`: what a person must know about this store ("" nothing): in memory only, or a weaker journal.
+    """
+
+    def __init__(self, root: pathlib.Path, writer: Disk, bodies: Bodies, notice: str) -> None:
+        """Use `Store.open`."""
+        self.root = root
+        self.notice = notice
+        self.bodies = bodies
+        self.writer = writer
+        self._reader: Disk | None = None
+        self._lease = new_id()
+        self._open: dict[str, Session] = {}
+        self._opening: set[str] = set()
+        self._beat: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def open(cls, root: pathlib.Path) -> Store:
         """Open or create the store. Where nothing can be written it lives in memory and `notice` says so."""
-        raise NotImplementedError
+        found = connect.Found()
+        writer = Disk(lambda: connect.for_writing(root, found), str(root / connect.FILE), writes=True)
+        bodies = Bodies(root / "blobs")
+        try:
+            await writer.run(lambda db: None)
+            return cls(root, writer, bodies, found.notice)
+        except Failed as error:
+            await writer.close()
+            notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
+            return cls(root, Disk(connect.in_memory, "in memory", writes=True), Bodies(None), notice)
+
+    @property
+    def reader(self) -> Disk:
+        """The thread that reads. In memory it is the writer's."""
+        if self.bodies.folder is None:
+            return self.writer
+        if self._reader is None:
+            path = self.root / connect.FILE
+            self._reader = Disk(lambda: connect.for_reading(path), str(path), writes=False)
+        return self._reader
+
+    # --- opening for writing ---
 
     async def create(
         self,
@@ -38,46 +94,264 @@ class Store:
         depth: int = 0,
         title: str = "",
     ) -> Session:
-        """A new session, open for writing. `under`: the primary's id, `opener` who asked for it. Raises Conflict
-        where `id` is taken."""
-        raise NotImplementedError
+        """A new session, open for writing. `under`: the primary's id, `opener`: the session that asked for it.
+
+        Raises Conflict where `id` is taken, Refused where it is no id, StorageFailed.
+        """
+        name = id if id is not None else new_id()
+        if not is_id(name):
+            raise Refused("id", f"{name!r} is not a session id")
+        given: list[Command] = [ChangeCwd(cwd=cwd)]
+        given += [ChangeModel(model=model)] if model else []
+        given += [ChangeReasoning(reasoning=reasoning)] if reasoning else []
+        given += [ChangeMode(mode=mode)] if mode else []  # type: ignore[arg-type]
+        given += [ChangeTitle(title=title)] if title else []
+        return await self._begin(Birth(name, under or "", opener or "", depth), tuple(given))
+
+    async def _begin(self, birth: Birth, given: tuple[Command, ...]) -> Session:
+        """Create a root segment with its first commit, in one transaction."""
+        nothing = empty(birth.id, "")
+        state = nothing.state
+        events: list[tuple[AnyEvent, ...]] = []
+        for command in given:
+            decided = decide(state, nothing.view, command)  # type: ignore[arg-type]
+            state = evolve(state, decided[0], (0, len(events)))
+            events.append(decided)
+        entry = Entry(tuple((c.id, c.intent) for c in given), tuple(events), None, (), state.settings)
+        holder, bodies = self._holder(), self.bodies
+
+        def job(db: sqlite3.Connection) -> tuple[Taken, Projection]:
+            taken = ownership.create(db, birth, holder)
+            seed = db.execute("SELECT seed FROM segment WHERE id = ?", (birth.id,)).fetchone()[0]
+            landing = append(db, taken.handle, bodies, (entry,))[0]
+            if landing.error is not None:
+                raise landing.error
+            live = empty(birth.id, seed.hex())
+            live.apply(landing.records)
+            live.seq, live.digest, live.count = landing.seq, landing.digest, len(landing.records)
+            return taken, live
+
+        return self._adopt(*await self.writer.run(job))
 
     async def open_session(self, name: str, *, take_over: bool = False) -> Session:
         """Open for writing, by id or unique prefix. Nothing is written but the ownership: see `recovery`.
 
         Raises Owned (who, where), Missing, UsageError (ambiguous: candidates), ViewOnly, Corrupt.
         """
-        raise NotImplementedError
+        id = await self.resolve(name)
+        if id in self._open or id in self._opening:
+            raise ownership.owned(id, self._holder())
+        self._opening.add(id)
+        try:
+            holder = self._holder()
+            taken = await self.writer.run(lambda db: ownership.take(db, id, holder, take_over=take_over))
+            return self._adopt(taken, await self._load(taken))
+        finally:
+            self._opening.discard(id)
 
-    async def view(self, name: str) -> Viewer:
-        """A read-only view that follows a session, also one that is live elsewhere. Needs no ownership."""
-        raise NotImplementedError
+    async def _load(self, taken: Taken) -> Projection:
+        """The fold of a session just taken; it is let go again where it cannot be written."""
+        handle = taken.handle
+        try:
+            live = await self.reader.run(lambda db: load(db, handle.id, handle.lineage), plain=True)
+            if live.state.unknown:
+                raise ViewOnly(f"session {handle.id[:8]} can only be read: {live.state.unknown}", "update panto")
+            return live
+        except (Corrupt, ViewOnly) as error:
+            broken = error.message if isinstance(error, Corrupt) else ""
+
+            def job(db: sqlite3.Connection) -> None:
+                ownership.let_go(db, handle)
+                db.execute("UPDATE session SET broken = ? WHERE id = ?", (broken, handle.id))
+
+            await self.writer.run(job)
+            raise
+
+    def _adopt(self, taken: Taken, live: Projection) -> Session:
+        session = Session(self, taken.handle, live, under=taken.under, opener=taken.opener, depth=taken.depth)
+        self._open[session.id] = session
+        if self._beat is None:
+            self._beat = self._loop.call_later(lease.DURATION / 3, self._renew)
+        return session
+
+    def _holder(self) -> lease.Holder:
+        return lease.own(self._lease, time.time())
 
     async def fork(self, name: str, before_turn: str | None = None) -> Session:
         """A new session that shares the history up to just before a turn (None: up to the head). Copies nothing.
 
-        Raises Refused where a turn is active there.
+        Before a turn: what the turn began with is submitted again in the fork, and waits there: deliver it to
+        regenerate, withdraw it and say something else to edit. Raises Refused where a turn is active there.
         """
-        raise NotImplementedError
+        id = await self.resolve(name)
+        if id in self._open:
+            await self._open[id].settled()
+        new = new_id()
+
+        def job(db: sqlite3.Connection) -> tuple[Birth, tuple[str, ...]]:
+            from panto.session.fork import point
+
+            return point(db, new, id, before_turn)
+
+        birth, said = await self.reader.run(job, plain=True)
+        holder = self._holder()
+        taken = await self.writer.run(lambda db: ownership.create(db, birth, holder))
+        live = await self._load(taken)
+        view = live.view
+        sums = (len(view.turns), view.usage.input + view.usage.output, view.cost, new)
+        await self.writer.run(
+            lambda db: db.execute("UPDATE session SET turns = ?, tokens = ?, cost = ? WHERE id = ?", sums) and None
+        )
+        session = self._adopt(taken, live)
+        again = tuple(SubmitInput(input=derive_id("again", new, i), body=body) for i, body in enumerate(said))
+        settings = session.state.settings
+        await session.commit(ChangeTitle(title=settings.title), *again)
+        return session
+
+    async def view(self, name: str) -> Viewer:
+        """A read-only view that follows a session, also one that is live elsewhere. Needs no ownership."""
+        from panto.session.viewer import Viewer
+
+        return await Viewer.begin(self, await self.resolve(name))
+
+    # --- the list ---
+
+    async def resolve(self, prefix: str) -> str:
+        """The full id of a unique prefix. Raises Missing, or UsageError with the candidates."""
+        return await self.reader.run(lambda db: catalog.resolve(db, prefix), plain=True)
 
     async def list(
         self, *, cwd: str = "", words: str = "", limit: int = 200, all: bool = False, under: str | None = None
     ) -> tuple[SessionRow, ...]:
-        """Sessions, newest first, without reading a body. `all`: children too; `under`: only those of one primary."""
-        raise NotImplementedError
+        """Sessions, newest first, without reading a body. `all`: children too; `under`: only those of one primary.
 
-    async def resolve(self, prefix: str) -> str:
-        """The full id of a unique prefix (4 digits at least). Raises Missing or UsageError with the candidates."""
-        raise NotImplementedError
+        `words`: only those whose title or messages have them all.
+        """
+        return await self.reader.run(
+            lambda db: catalog.rows(db, cwd=cwd, words=words, limit=limit, all=all, under=under), plain=True
+        )
+
+    async def prompts(self, cwd: str = "", limit: int = 500) -> tuple[str, ...]:
+        """What people said in sessions of this directory ("" any), newest first, each text once."""
+        return await self.reader.run(lambda db: catalog.prompts(db, cwd, limit), plain=True)
 
     async def rename(self, name: str, title: str) -> None:
-        """Give a session that is not open elsewhere a title."""
-        raise NotImplementedError
+        """Give a session a title. Raises Owned where another live process has it."""
+        id = await self.resolve(name)
+        mine = self._open.get(id)
+        session = mine or await self.open_session(id)
+        try:
+            await session.commit(ChangeTitle(title=title))
+        finally:
+            if mine is None:
+                await session.close()
 
     async def delete(self, names: Iterable[str]) -> None:
-        """Delete sessions that nobody has open; what forks of them need stays until `collect` finds it unreached."""
-        raise NotImplementedError
+        """Delete sessions and those under them. What a fork still needs stays. Raises Owned where one is open."""
+        ids = tuple([await self.resolve(name) for name in names])
+        for id in ids:
+            if id in self._open:
+                raise ownership.owned(id, self._holder())
+        mine = self._lease
+        await self.writer.run(lambda db: catalog.delete(db, ids, mine))
+
+    # --- for sessions ---
+
+    async def place(self, large: tuple[Staged, ...]) -> None:
+        """Make large bodies durable as files, claimed before they are written."""
+        names = tuple(staged.digest for staged in large)
+        holder = self._holder()
+
+        def claim(db: sqlite3.Connection) -> None:
+            lease.put(db, holder)
+            self.bodies.claim(db, holder.id, names)
+
+        await self.writer.run(claim)
+        for staged in large:
+            await self.writer.run(lambda db, each=staged: self.bodies.write_file(each), plain=True)  # type: ignore[misc]
+
+    def save(self, id: str, live: Projection) -> asyncio.Future[None]:
+        """Keep a projection for the next opening."""
+        data, seq, digest = msgspec.msgpack.encode(live), live.seq, live.digest
+        return self.writer.run(lambda db: save(db, id, seq, digest, data))
+
+    async def retake(self, handle: Handle, live: Projection) -> tuple[Handle, tuple[Commit, ...]]:
+        """Own a session anew after a failed write; the commits that storage has beyond the projection."""
+        holder, seq = self._holder(), live.seq
+
+        def job(db: sqlite3.Connection) -> tuple[Handle, tuple[Commit, ...]]:
+            return ownership.retake(db, handle, holder), tuple(commits(db, handle.lineage, seq))
+
+        return await self.writer.run(job)
+
+    async def let_go(self, session: Session, handle: Handle, live: Projection | None) -> None:
+        """Own a session no longer; its projection is kept where there is one."""
+        if self._open.get(session.id) is session:
+            del self._open[session.id]
+            self._opening.add(session.id)
+        data = msgspec.msgpack.encode(live) if live is not None else b""
+
+        def job(db: sqlite3.Connection) -> None:
+            ownership.let_go(db, handle)
+            if live is not None:
+                save(db, session.id, live.seq, live.digest, data)
+
+        try:
+            await self.writer.run(job)
+        except Failed:
+            pass  # the lease runs out by itself, the cache is made anew
+        finally:
+            self._opening.discard(session.id)
+
+    async def keep_outcome(self, id: str, settlement: Settlement, bodies: tuple[Staged, ...]) -> None:
+        """Store a settlement that cannot be committed now."""
+        data = msgspec.json.encode(settlement)
+
+        def job(db: sqlite3.Connection) -> None:
+            for staged in bodies:
+                db.execute(
+                    "INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)",
+                    (bytes.fromhex(staged.digest), len(staged.data), staged.data),
+                )
+            db.execute("INSERT OR IGNORE INTO outcome VALUES(?, ?, ?)", (id, settlement.effect, data))
+
+        await self.writer.run(job)
+
+    async def kept_outcomes(self, id: str) -> dict[str, Settlement]:
+        """Stored settlements by effect."""
+
+        def job(db: sqlite3.Connection) -> dict[str, Settlement]:
+            rows = db.execute("SELECT effect, command FROM outcome WHERE segment = ?", (id,)).fetchall()
+            return {effect: msgspec.json.decode(data, type=Settlement) for effect, data in rows}
+
+        return await self.reader.run(job, plain=True)
+
+    def _renew(self) -> None:
+        handles = tuple(session.handle for session in self._open.values())
+        self._beat = self._loop.call_later(lease.DURATION / 3, self._renew) if handles else None
+        if handles:
+            holder = self._holder()
+            self.writer.run(lambda db: ownership.renew(db, holder, handles)).add_done_callback(self._renewed)
+
+    def _renewed(self, renewing: asyncio.Future[tuple[str, ...]]) -> None:
+        if renewing.cancelled() or renewing.exception() is not None:
+            return  # tried again at the next beat
+        for id in renewing.result():
+            if id in self._open:
+                self._open[id].lose()
 
     async def close(self) -> None:
         """Close every session and the database."""
-        raise NotImplementedError
+        for session in list(self._open.values()):
+            await session.close()
+        if self._beat is not None:
+            self._beat.cancel()
+        mine = self._lease
+        try:
+            await self.writer.run(lambda db: db.execute("DELETE FROM lease WHERE id = ?", (mine,)) and None)
+        except Failed:
+            pass
+        for disk in (self._reader, self.writer):
+            if disk is not None:
+                await disk.close()
+

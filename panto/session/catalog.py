@@ -1,0 +1,157 @@
+"""The list of sessions: found, searched, named, deleted, without reading a body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from panto.schema.errors import Missing, UsageError
+from panto.schema.queries import SessionRow
+from panto.session import lease
+from panto.session.ownership import owned
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SHORTEST = 4
+"""Digits of an id that are shown at least."""
+
+_MATCH = """
+WITH RECURSIVE hit(id, seq) AS (
+    SELECT segment, min(seq) FROM said WHERE id IN (SELECT rowid FROM words WHERE words MATCH ?) GROUP BY segment
+    UNION SELECT segment.id, hit.seq FROM segment JOIN hit ON segment.parent = hit.id AND segment.parent_seq >= hit.seq
+) SELECT id FROM hit
+"""
+
+
+def rows(
+    db: sqlite3.Connection, *, cwd: str = "", words: str = "", limit: int = 200, all: bool = False,
+    under: str | None = None,
+) -> tuple[SessionRow, ...]:  # fmt: skip
+    """Sessions, newest first; see `Store.list`."""
+    where, values = [], []
+    if under is not None:
+        where.append("s.under = ?")
+        values.append(under)
+    elif not all:
+        where.append("s.under = ''")
+    if cwd:
+        where.append("s.cwd = ?")
+        values.append(cwd)
+    if words.strip():
+        where.append(f"(s.title LIKE ? ESCAPE '\\' OR s.id IN ({_MATCH}))")
+        values += [f"%{_like(words.strip())}%", _query(words)]
+    query = (
+        "SELECT s.id, s.title, s.cwd, s.time, s.model, s.turns, s.tokens, s.cost, s.prompt, segment.parent, s.lease,"
+        " s.broken FROM session s JOIN segment ON segment.id = s.id"
+        f" {'WHERE ' + ' AND '.join(where) if where else ''} ORDER BY s.time DESC, s.id LIMIT ?"
+    )
+    found = db.execute(query, (*values, limit)).fetchall()
+    shorts = short_ids(db)
+    holders = lease.living(db)
+    return tuple(
+        SessionRow(
+            id=row[0], short=shorts.get(row[0], row[0]), title=row[1], cwd=row[2], time=row[3] / 1000, model=row[4],
+            turns=row[5], tokens=row[6], cost=row[7], last_prompt=row[8], forked_from=row[9] or "",
+            owner=f"process {holders[row[10]].pid} on {holders[row[10]].host}" if row[10] in holders else "",
+            broken=row[11],
+        )
+        for row in found
+    )  # fmt: skip
+
+
+def short_ids(db: sqlite3.Connection) -> dict[str, str]:
+    """The shortest unique prefix of every session's id, at least SHORTEST digits."""
+    ids = [id for (id,) in db.execute("SELECT id FROM session ORDER BY id")]
+    return {
+        id: id[: max(SHORTEST, 1 + max(_common(id, ids[i - 1]) if i else 0, _common(id, ids[i + 1 : i + 2])))]
+        for i, id in enumerate(ids)
+    }
+
+
+def _common(id: str, other: str | list[str]) -> int:
+    if isinstance(other, list):
+        other = other[0] if other else ""
+    return next((i for i, (a, b) in enumerate(zip(id, other, strict=False)) if a != b), min(len(id), len(other)))
+
+
+def _query(words: str) -> str:
+    """Words as FTS5 wants them: each must occur, as the beginning of a word."""
+    return " ".join('"' + word.replace('"', '""') + '"*' for word in words.split())
+
+
+def _like(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def resolve(db: sqlite3.Connection, prefix: str) -> str:
+    """The id of a unique prefix. Raises Missing, or UsageError that lists the candidates."""
+    text = prefix.strip().lower()
+    found = db.execute(
+        "SELECT id, title, prompt FROM session WHERE substr(id, 1, ?) = ? ORDER BY time DESC LIMIT 9",
+        (len(text), text),
+    ).fetchall()
+    if not text or not found:
+        raise Missing(f"no session begins with {prefix!r}", "panto session list --all shows what there is")
+    if len(found) > 1 and not any(row[0] == text for row in found):
+        shorts = short_ids(db)
+        lines = [f"  {shorts[row[0]]}  {' '.join((row[1] or row[2]).split())[:60]}".rstrip() for row in found[:8]]
+        more = ["  …"] if len(found) > 8 else []
+        raise UsageError(f"several sessions begin with {prefix!r}:\n" + "\n".join(lines + more), "give more digits")
+    return str(text if any(row[0] == text for row in found) else found[0][0])
+
+
+def prompts(db: sqlite3.Connection, cwd: str, limit: int) -> tuple[str, ...]:
+    """What people said before, newest first, each text once."""
+    query = (
+        "SELECT words.text FROM said JOIN words ON words.rowid = said.id JOIN session ON session.id = said.segment"
+        " WHERE said.kind = 'prompt' AND (? = '' OR session.cwd = ?) ORDER BY said.id DESC LIMIT ?"
+    )
+    return tuple(dict.fromkeys(text for (text,) in db.execute(query, (cwd, cwd, limit))))
+
+
+def delete(db: sqlite3.Connection, ids: tuple[str, ...], mine: str) -> None:
+    """Delete sessions and those under them, unless a live process (other than lease `mine`) has them. Raises Owned."""
+    holders = lease.living(db)
+    every = list(ids)
+    for id in ids:
+        every += [child for (child,) in db.execute("SELECT id FROM session WHERE under = ?", (id,))]
+    for id in every:
+        row = db.execute("SELECT lease FROM session WHERE id = ?", (id,)).fetchone()
+        if row is not None and row[0] in holders and row[0] != mine:
+            raise owned(id, holders[row[0]])
+    for id in every:
+        for table in ("session WHERE id", "projection WHERE segment", "outcome WHERE segment"):
+            db.execute(f"DELETE FROM {table} = ?", (id,))
+    sweep(db)
+
+
+def sweep(db: sqlite3.Connection) -> int:
+    """Drop commits that no session reaches: whole segments, or their ends after the last fork. How many."""
+    parents = {id: (parent, seq) for id, parent, seq in db.execute("SELECT id, parent, parent_seq FROM segment")}
+    kept: dict[str, int] = {}
+    for (id,) in db.execute("SELECT id FROM session"):
+        current, last = id, 2**63 - 1
+        while current is not None and kept.get(current, -2) < last:
+            kept[current] = last
+            current, seq = parents.get(current, (None, -1))
+            last = min(seq, last)
+    dropped = 0
+    for id in parents:
+        after = kept.get(id, -2)
+        if after == 2**63 - 1:
+            continue
+        db.execute("INSERT INTO removed VALUES(?, ?)", (id, max(after, -1)))
+        db.execute(
+            "DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE segment = ? AND seq > ?)", (id, after)
+        )
+        db.execute("DELETE FROM said WHERE segment = ? AND seq > ?", (id, after))
+        db.execute("DELETE FROM command WHERE segment = ? AND seq > ?", (id, after))
+        dropped += db.execute("DELETE FROM commits WHERE segment = ? AND seq > ?", (id, after)).rowcount
+    gone = [id for id in parents if id not in kept]
+    while gone:  # a fork before its parent
+        leaves = [id for id in gone if all(parents[other][0] != id for other in gone)]
+        for id in leaves:
+            db.execute("DELETE FROM segment WHERE id = ?", (id,))
+        gone = [id for id in gone if id not in leaves]
+    db.execute("DELETE FROM removed")
+    return dropped

@@ -1,0 +1,63 @@
+"""Which bodies an event names."""
+
+from __future__ import annotations
+
+from panto.schema.codec import Digest
+from panto.schema.events import (
+    AnyEvent,
+    CheckpointMade,
+    ExtensionAppended,
+    InputAccepted,
+    InputSubmitted,
+    JobEnded,
+    ModelStepCompleted,
+    ModelStepPrepared,
+    ModelStepRejected,
+    ResultSuperseded,
+    RunEnded,
+    SetupChanged,
+    ToolCallAnswered,
+    ToolCallApproved,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallHeld,
+    ToolCallStarted,
+)
+
+
+def shown(event: AnyEvent) -> Digest | None:
+    """The body that a fact carries along for readers, if any."""
+    match event:
+        case InputSubmitted() | InputAccepted():
+            return event.body
+        case ModelStepCompleted() | ModelStepRejected():
+            return event.result
+        case ToolCallCompleted() | ToolCallAnswered() | ResultSuperseded() | JobEnded():
+            return event.outcome
+        case ToolCallFailed():
+            return event.outcome_digest
+        case ToolCallHeld():
+            return event.question
+        case ToolCallApproved() | ToolCallStarted():
+            return event.arguments
+        case CheckpointMade():
+            return event.summary
+        case RunEnded():
+            return event.text
+        case SetupChanged():
+            return event.setup
+        case ExtensionAppended():
+            return event.value
+        case _:
+            return None
+
+
+def named(event: AnyEvent) -> tuple[Digest, ...]:
+    """Every body that must be stored before the event may be seen. (A manifest names further ones.)
+
+    What a file held after a change, or when it was only read, is named for comparing and not stored.
+    """
+    if isinstance(event, ModelStepPrepared):
+        return (event.request,)
+    one = shown(event)
+    return () if one is None else (one,)

@@ -1,0 +1,61 @@
+"""Reading a segment's commits, through its ancestors. Used in the disk's threads; needs no ownership."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from panto.schema.errors import Corrupt, Missing
+from panto.session.ledger import Commit
+
+if TYPE_CHECKING:
+    import sqlite3
+
+Lineage = tuple[tuple[str, int], ...]
+"""Segments from the root to the one itself, each with the last seq that belongs (the own one: the largest integer)."""
+
+ENDLESS = 2**63 - 1
+_COLUMNS = "segment, seq, epoch, time, prev, digest, body"
+
+
+def lineage(db: sqlite3.Connection, segment: str) -> Lineage:
+    """The segment and its ancestors. Raises Missing."""
+    found: list[tuple[str, int]] = []
+    current: str | None = segment
+    last = ENDLESS
+    while current is not None:
+        row = db.execute("SELECT parent, parent_seq FROM segment WHERE id = ?", (current,)).fetchone()
+        if row is None:
+            raise Missing(f"session {current} is not in the store")
+        found.append((current, last))
+        # A fork before the parent's own first commit reaches through to the grandparent.
+        current, last = row[0], min(row[1], last)
+    return tuple(reversed(found))
+
+
+def _commit(row: tuple[str, int, int, int, bytes, bytes, bytes]) -> Commit:
+    segment, seq, epoch, time, prev, digest, body = row
+    return Commit(segment, seq, epoch, time, prev.hex(), digest.hex(), bytes(body))
+
+
+def commits(db: sqlite3.Connection, line: Lineage, after: int = -1) -> Iterator[Commit]:
+    """Commits with seq above `after`, in order, through all segments of the lineage."""
+    for segment, last in line:
+        if after < last:
+            query = f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq > ? AND seq <= ? ORDER BY seq"
+            yield from map(_commit, db.execute(query, (segment, after, last)))
+
+
+def commits_back(db: sqlite3.Connection, line: Lineage, before: int = ENDLESS) -> Iterator[Commit]:
+    """Commits with seq below `before`, newest first."""
+    for segment, last in reversed(line):
+        query = f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq < ? AND seq <= ? ORDER BY seq DESC"
+        yield from map(_commit, db.execute(query, (segment, before, last)))
+
+
+def commit_at(db: sqlite3.Connection, segment: str, seq: int) -> Commit:
+    """One commit of a segment itself. Raises Corrupt where it is not there."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq = ?", (segment, seq)).fetchone()
+    if row is None:
+        raise Corrupt(f"commit {seq} of session {segment[:8]} is gone", segment, seq)
+    return _commit(row)
