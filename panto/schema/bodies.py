@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from panto.schema.codec import Digest
-from panto.schema.messages import Message, ModelResult, ResultPart, ToolChoice
+from panto.schema.messages import Message, ModelResult, ResultPart, ToolChoice, ToolSpec
 from panto.schema.value import Value
 from panto.schema.view import View
 
@@ -68,11 +68,12 @@ class RequestManifest(Value, frozen=True, tag="request_manifest"):
 
 
 class AgentSetup(Value, frozen=True, tag="agent_setup"):
-    """What an agent was opened with. `tools` None: the shared set; limits 0: none."""
+    """What an agent was opened with. `tools` None: the shared set. `system`: its own system messages, the first of
+    its conversation; `base_prompt` False leaves panto's prompt parts out. Limits 0: none."""
 
-    model: str = ""
-    reasoning: str = ""
-    tools: tuple[str, ...] | None = None
+    tools: tuple[ToolSpec, ...] | None = None
+    tool_choice: ToolChoice = ToolChoice()
+    system: tuple[Message, ...] = ()
     base_prompt: bool = True
     steps: int = 0
     tokens: int = 0

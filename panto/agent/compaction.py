@@ -1,0 +1,208 @@
+"""Compaction: when the context nears the window, a summary takes the place of what is old.
+
+The history on screen and in the ledger stays whole; only what the model is sent begins anew: the summary, then the
+retained entries. The summary request is sendable by itself: large results are cut first, and what still does not
+fit is summarised in pieces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from panto.agent.context import estimate
+from panto.agent.ports import Control, Ports, Setup
+from panto.schema.bodies import MessageBody
+from panto.schema.errors import ProviderError
+from panto.schema.messages import Image, Message, Opaque, Reasoning, Request, ResultPart, Text, ToolChoice, ToolResult
+from panto.schema.messages import Usage as Tokens
+from panto.schema.signals import Noticed
+from panto.schema.stream import StreamPart
+from panto.session import stage
+from panto.session.commands import MakeCheckpoint
+from panto.session.context import AssistantEntry, Entry, InputEntry, ResultEntry
+
+KEEP = 0.2
+"""Share of the window that retained entries may fill."""
+
+PIECE = 0.6
+"""Share of the window that one summary request may fill."""
+
+CUT = 2000
+"""Characters of a tool result that a summary request carries."""
+
+ATTEMPTS = 2
+"""Automatic attempts without progress, after which the person is told what fills the window."""
+
+DEFAULT_WINDOW = 128_000
+"""Tokens, where nobody knows the model's window."""
+
+ASK = """\
+Summarise this conversation for yourself: you will go on with the work and see nothing of it but this summary and \
+the latest messages. Keep: what the person asked for, word for word where it matters; decisions and why; files read or \
+changed and what is in them that matters; commands that work here; what failed; what is left to do, next step first. \
+No greeting, no comment on this request."""
+
+HEAD = "Summary of the conversation so far:\n\n"
+
+
+def window(setup: Setup) -> int:
+    """The model's context window in tokens."""
+    return setup.model.spec.context or DEFAULT_WINDOW
+
+
+def due(ports: Ports, control: Control, setup: Setup, request: Request) -> bool:
+    """Whether this request should not be sent before the context is summarised."""
+    if not setup.compact_at or control.compactions >= ATTEMPTS:
+        return False
+    return control.crowded or ports.context.tokens(setup, request.messages) > setup.compact_at * window(setup)
+
+
+async def automatic(ports: Ports, control: Control, setup: Setup) -> None:
+    """Summarise on the way to a request. Counted: without progress the person is told, and the request is sent."""
+    control.compactions += 1
+    control.crowded = False
+    work = asyncio.ensure_future(compact(ports, setup, automatic=True))
+    stopped = asyncio.ensure_future(control.interrupt.wait())
+    try:
+        await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        if not work.done():
+            work.cancel()
+    if not work.done() or control.interrupt.is_set():
+        return
+    try:
+        if work.result():
+            left = ports.context.tokens(setup, await ports.context.messages(ports.session.view.context))
+            if left < setup.compact_at * window(setup):
+                control.compactions = 0
+    except ProviderError as error:
+        ports.signal(Noticed(ports.session.id, f"compaction failed: {error.message}", "attention", error.hint))
+    if control.compactions >= ATTEMPTS:
+        ports.signal(Noticed(ports.session.id, largest(setup), "attention", "/context shows every part"))
+
+
+def largest(setup: Setup) -> str:
+    """What fills the window and cannot be summarised away, largest first."""
+    parts = [(len(s.text), s.name) for s in setup.system]
+    parts.append((sum(len(t.schema) + len(t.description) for t in setup.tools), f"{len(setup.tools)} tools"))
+    named = ", ".join(f"{name} {size / 1000:.1f} kB" for size, name in sorted(parts, reverse=True)[:4])
+    return f"the context stays nearly full after compaction; fixed parts: {named}"
+
+
+async def compact(ports: Ports, setup: Setup, instructions: str = "", *, automatic: bool = False) -> bool:
+    """Put a summary in the place of all but the latest entries; False where there is nothing to summarise.
+
+    Raises ProviderError (nothing was written), Refused where the context changed meanwhile.
+    """
+    context = ports.session.view.context
+    base, entries = context.digest(), list(context)
+    retained = await keep(ports, entries, int(window(setup) * KEEP))
+    old = [entry for entry in entries if entry.id not in retained]
+    if len(old) < 2:
+        return False
+    own = await ports.hooks.before_compact(ports.session.id, instructions)
+    usage, cost, text = Tokens(), None, own or ""
+    if not text:
+        messages = tuple(slim(m) for m in await ports.context.messages(old))
+        text, usage, cost = await summarise(ports, setup, messages, instructions)
+    summary = stage(MessageBody(Message("user", (Text(HEAD + text),))))
+    made = MakeCheckpoint(
+        base=base, summary=summary.digest, retained=tuple(e.id for e in entries if e.id in retained), usage=usage,
+        cost=cost, automatic=automatic,
+    )  # fmt: skip
+    await ports.session.commit(made, bodies=(summary,))
+    ports.context.replaced()
+    return True
+
+
+async def keep(ports: Ports, entries: Sequence[Entry], room: int) -> set[str]:
+    """Ids of the entries to retain: the latest that fit into `room` tokens, calls with their results.
+
+    Always the input that the running turn answers, and an assistant entry whose calls are not finished.
+    """
+    units: list[list[Entry]] = []
+    for entry in entries:
+        if isinstance(entry, ResultEntry) and units and isinstance(units[-1][0], AssistantEntry):
+            units[-1].append(entry)
+        else:
+            units.append([entry])
+    kept: set[str] = set()
+    full = False
+    for unit in reversed(units):
+        cost = sum(estimate(m) for m in await ports.context.messages(unit))
+        open_ = any(isinstance(e, ResultEntry) and not e.finished for e in unit)
+        full = full or cost > room
+        if open_ or not full:
+            kept.update(e.id for e in unit)
+            room -= cost
+    turn = ports.session.state.turn
+    asked = next((e for e in entries if isinstance(e, InputEntry) and turn and e.turn == turn.turn), None)
+    if asked is not None:
+        kept.add(asked.id)
+    return kept
+
+
+def slim(message: Message) -> Message:
+    """A message as a summary request carries it: results cut, no images, no reasoning that is bound to its place."""
+
+    def cut(part: ResultPart) -> ResultPart:
+        if isinstance(part, Image):
+            return Text(f"[image {part.name or part.media_type}]")
+        if len(part.text) <= CUT:
+            return part
+        half = CUT // 2
+        return Text(f"{part.text[:half]}\n[… {len(part.text) - CUT} characters left out …]\n{part.text[-half:]}")
+
+    parts = (
+        replace(part, parts=tuple(cut(p) for p in part.parts)) if isinstance(part, ToolResult) else part
+        for part in message.parts
+        if not isinstance(part, Reasoning | Opaque)
+    )
+    whole = (Text(f"[image {p.name or p.media_type}]") if isinstance(p, Image) else p for p in parts)
+    return replace(message, parts=tuple(whole), in_progress=False)
+
+
+async def summarise(
+    ports: Ports, setup: Setup, messages: Sequence[Message], instructions: str
+) -> tuple[str, Tokens, float | None]:
+    """The summary of these messages, what it took and what it cost in USD; in pieces where they do not fit."""
+    room = int(window(setup) * PIECE)
+    ask = f"{ASK}\n\n{instructions}".strip()
+    text, usage, cost = "", Tokens(), None
+    for piece in pieces(messages, room):
+        first = (Message("user", (Text(HEAD + text),)),) if text else ()
+        request = Request(
+            model=setup.model.spec.id, system=setup.system, messages=(*first, *piece, Message("user", (Text(ask),))),
+            tools=setup.tools, tool_choice=ToolChoice("none"), max_output=setup.model.spec.max_output or None,
+            agent=ports.session.id, session_id=ports.session.under or ports.session.id,
+        )  # fmt: skip
+        result = await ports.complete(
+            setup.model, request, on_part=_ignore, on_wait=_ignore, on_reset=_ignore, retry_now=asyncio.Event()
+        )
+        text, usage = result.text().strip(), usage + result.usage
+        cost = cost if result.cost is None else (cost or 0.0) + result.cost
+        if not text:
+            raise ProviderError("malformed", "the summary came back empty")
+    return text, usage, cost
+
+
+def pieces(messages: Sequence[Message], room: int) -> list[list[Message]]:
+    """Messages in runs of about `room` tokens; never between a call and its results."""
+    out: list[list[Message]] = [[]]
+    filled = 0
+    for message in messages:
+        size = estimate(message)
+        if out[-1] and filled + size > room and message.role != "tool":
+            out.append([])
+            filled = 0
+        out[-1].append(message)
+        filled += size
+    return out
+
+
+def _ignore(_: StreamPart | object) -> None:
+    pass

@@ -1,0 +1,389 @@
+"""The door for screens and programs: ops in; facts, signals and answers of the whole tree out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from panto.agent import compaction
+from panto.agent.hooks import Block
+from panto.scheduler.agent import Agent
+from panto.scheduler.builtins import register_builtins
+from panto.scheduler.commands import BUILTIN, CommandContext, Commands
+from panto.scheduler.feed import Feed
+from panto.scheduler.queries import agent_rows, context_parts, turn_rows
+from panto.scheduler.scheduler import Scheduler
+from panto.schema import ops, queries
+from panto.schema.bodies import ToolOutcome
+from panto.schema.codec import canonical, derive_id
+from panto.schema.contributions import Contributions, ExtensionRow
+from panto.schema.errors import ProviderError, ToolFailure, UsageError
+from panto.schema.messages import Message, Text
+from panto.schema.queries import Query
+from panto.schema.records import outcome_text
+from panto.schema.signals import ContributionsChanged, Left, Noticed, SessionOpened, Update
+from panto.session import stage
+from panto.session.commands import (
+    ChangeMode,
+    ChangeTitle,
+    GrantApproval,
+    SubmitInput,
+    Supersede,
+    WithdrawInput,
+)
+from panto.session.ids import new_id
+from panto.session.viewer import Viewer
+
+A = TypeVar("A")
+
+TITLE = 72
+"""Characters of the first prompt that make a session's title."""
+
+
+class LocalClient:
+    """A client in the engine's own process. See `schema.client.Client`.
+
+    `files(text, limit)` answers what is typed after `@`; `extensions()` tells of extensions.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        agent: Agent,
+        *,
+        files: Callable[[str, str, int], Awaitable[queries.Files]] | None = None,
+        extensions: Callable[[], tuple[ExtensionRow, ...]] = lambda: (),
+    ) -> None:
+        self.scheduler = scheduler
+        self.commands = Commands()
+        self.contributions = Contributions()
+        self._agent = agent
+        self._viewer: Viewer | None = None
+        self._files = files
+        self._extensions = extensions
+        self._feeds: list[Feed] = []
+        scheduler.readers.append(self._hear)
+        register_builtins(self)
+        self.observe("session_start", agent)
+
+    # --- who is shown ------------------------------------------------------------------------------------------
+
+    @property
+    def primary(self) -> str:
+        """The session id of the primary agent."""
+        return self._agent.id
+
+    @property
+    def agent(self) -> Agent:
+        """The primary agent."""
+        return self._agent
+
+    def find(self, name: str) -> Agent:
+        """An open agent by id ("" the primary). Raises UsageError."""
+        agent = self.scheduler.agents.get(name or self.primary)
+        if agent is None:
+            raise UsageError(f"agent {name[:8]} is not open")
+        return agent
+
+    def observe(self, name: str, agent: Agent) -> None:
+        """Tell observers of a session's own course."""
+        self.scheduler.shared.observer.observe(name, {"agent": agent.id, "cwd": agent.cwd})
+
+    # --- out ---------------------------------------------------------------------------------------------------
+
+    def _hear(self, update: Update) -> None:
+        for feed in self._feeds:
+            feed.put(update)
+
+    def subscribe(self) -> AsyncIterator[Update]:
+        """All updates from now on; ends after `Left`."""
+        feed = Feed()
+        self._feeds.append(feed)
+        return self._read(feed)
+
+    async def _read(self, feed: Feed) -> AsyncIterator[Update]:
+        try:
+            async for update in feed:
+                yield update
+        finally:
+            self._feeds.remove(feed)
+
+    def show(self, text: str, *, level: Any = "info", hint: str = "", key: str = "") -> None:
+        """Put text before the person."""
+        self._hear(Noticed(self.primary, text, level, hint, key))
+
+    def contribute(self, contributions: Contributions) -> None:
+        """What extensions add to the screen has changed."""
+        self.contributions = contributions
+        self._hear(ContributionsChanged(self.primary, contributions))
+
+    async def ask(self, query: Query[A]) -> A:
+        """Answer a query. Raises PantoError."""
+        return cast(A, await self._answer(query))
+
+    async def _answer(self, query: Query[Any]) -> object:
+        shared = self.scheduler.shared
+        match query:
+            case queries.AskHistory():
+                if self._viewer is not None and not query.agent:
+                    return await self._viewer.history(query.before, query.limit)
+                return await self.find(query.agent).session.history(query.before, query.limit)
+            case queries.AskStatus():
+                return self.find(query.agent).status()
+            case queries.AskSessions():
+                return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit, all=not query.cwd)
+            case queries.AskPreview():
+                viewer = await shared.store.view(query.session)
+                try:
+                    return await viewer.history(None, query.limit)
+                finally:
+                    await viewer.close()
+            case queries.AskModels():
+                return shared.catalog.rows(query.words, query.limit)
+            case queries.AskFiles():
+                nothing = queries.Files((), 0)
+                return await self._files(self._agent.cwd, query.text, query.limit) if self._files else nothing
+            case queries.AskCommands():
+                return self.commands.rows()
+            case queries.AskCompletions():
+                command, _ = self.commands.find(query.command)
+                return await command.complete(query.text) if command.complete else ()
+            case queries.AskContext():
+                return await context_parts(self.find(query.agent))
+            case queries.AskAgents():
+                return await agent_rows(self.scheduler, self.primary)
+            case queries.AskTurns():
+                return await turn_rows(self.find(query.agent))
+            case queries.AskSettings():
+                return shared.settings_rows()
+            case queries.AskContributions():
+                return self.contributions
+            case queries.AskExtensions():
+                return self._extensions()
+            case queries.AskPrompts():
+                rows = await shared.store.list(cwd=self._agent.cwd, limit=min(query.limit, 100))
+                said = [t.text for t in reversed(await turn_rows(self._agent))]
+                said += [r.last_prompt for r in rows if r.id != self.primary and r.last_prompt]
+                return tuple(queries.PromptText(text) for text in said[: query.limit])
+            case _:
+                raise UsageError(f"unknown query {type(query).__name__}")
+
+    # --- in ----------------------------------------------------------------------------------------------------
+
+    async def submit(self, op: ops.Op) -> None:
+        """Ask for something; returns when it is durable or under way. Raises PantoError."""
+        match op:
+            case ops.Prompt():
+                await self._prompt(op)
+            case ops.Continue():
+                await self.find(op.agent).mailbox.resume()
+            case ops.Interrupt():
+                await self.find(op.agent).mailbox.interrupt()
+            case ops.Withdraw():
+                await self.find(op.agent).mailbox.withdraw(op.input)
+            case ops.Decide():
+                await self._decide(op)
+            case ops.Answer():
+                await self._holder(op.agent, op.call).mailbox.answer(op)
+            case ops.RetryNow():
+                if (control := self.find(op.agent).mailbox.control) is not None:
+                    control.retry_now.set()
+            case ops.RunCommand():
+                await self._command(op)
+            case ops.RunShell():
+                await self._shell(op)
+            case ops.StopJob():
+                await self._stop_job(op)
+            case ops.Shutdown():
+                await self._shutdown()
+            case _:
+                await self._change(op)
+
+    async def _change(self, op: ops.Op) -> None:
+        shared = self.scheduler.shared
+        match op:
+            case ops.SetModel():
+                await self.find(op.agent).set_config(model=op.model, reasoning=op.reasoning or None)
+                if op.default:
+                    shared.save_model(op.model, op.reasoning)
+            case ops.SetReasoning():
+                await self.find(op.agent).set_config(reasoning=op.reasoning)
+            case ops.SetMode():
+                await self.find(op.agent).session.commit(ChangeMode(mode=op.mode))
+            case ops.Compact():
+                await self._compact(self.find(op.agent), op.instructions)
+            case ops.Rewind():
+                await self._rewind(self.find(op.agent), op)
+            case ops.Fork():
+                await self._switch(lambda: self.scheduler.fork(self.find(op.agent).id, op.turn))
+            case ops.NewSession():
+                here = self._agent
+                await self._switch(
+                    lambda: self.scheduler.create(cwd=here.cwd, model=here.model, reasoning=here.reasoning)
+                )
+            case ops.OpenSession():
+                await self._open(op)
+            case ops.Rename() if not op.session or op.session == self.primary:
+                await self._agent.session.commit(ChangeTitle(title=op.title))
+            case ops.Rename():
+                await shared.store.rename(op.session, op.title)
+            case ops.DeleteSession():
+                await shared.store.delete((op.session,))
+            case _:
+                raise UsageError(f"unknown op {type(op).__name__}")
+
+    async def _prompt(self, op: ops.Prompt) -> None:
+        agent = self.find(op.agent)
+        if self._viewer is not None and agent is self._agent:
+            raise UsageError("this session is only viewed here", "/fork makes a session of your own from it")
+        message = Message("user", (*((Text(op.text),) if op.text else ()), *op.images))
+        hooks = self.scheduler.shared.hooks
+        if hooks.watches("input"):
+            verdict = await hooks.input(agent.id, message)
+            if isinstance(verdict, Block):
+                self.show(verdict.reason) if verdict.reason else None
+                return
+            message = verdict or message
+        titled = agent.session.state.settings.title
+        await agent.mailbox.prompt(message, when=op.when, id=op.id, source="person")
+        if not titled and op.text.strip():
+            await agent.session.commit(ChangeTitle(title=" ".join(op.text.split())[:TITLE]))
+
+    def _holder(self, name: str, call: str) -> Agent:
+        """The agent whose call waits: the one named, else whichever holds it."""
+        if name:
+            return self.find(name)
+        for agent in self.scheduler.agents.values():
+            run = agent.session.state.run
+            if run is not None and call in run.calls:
+                return agent
+        raise UsageError("this question has been answered already")
+
+    async def _decide(self, op: ops.Decide) -> None:
+        question = await self._holder(op.agent, op.call).mailbox.decide(op)
+        if op.decision == "session" and question.rule:
+            await self._agent.session.commit(GrantApproval(grant=new_id(), rule=question.rule))
+        elif op.decision == "always" and question.rule:
+            self.scheduler.shared.save_rule(question.rule)
+            await self._agent.session.commit(GrantApproval(grant=new_id(), rule=question.rule))
+
+    async def _command(self, op: ops.RunCommand) -> None:
+        agent = self.find(op.agent)
+        command, arguments = self.commands.find(op.text)
+        name = new_id()
+        if command.owner != BUILTIN:  # an extension's command is a durable input of its own
+            body = stage_text(op.text)
+            await agent.session.commit(
+                SubmitInput(input=name, body=body.digest, source="command"),
+                WithdrawInput(input=name, returned=False),
+                bodies=(body,),
+            )
+        await command.run(arguments, CommandContext(agent.id, derive_id("command", name), self.show))
+
+    async def _shell(self, op: ops.RunShell) -> None:
+        """A person's own command: shown as it runs, its output kept for the next prompt unless hidden."""
+        agent, call = self.find(op.agent), f"shell-{new_id()}"
+        bash = self.scheduler.shared.registry.get("bash")
+        if bash is None:
+            raise UsageError("there is no shell tool")
+        try:
+            context = agent.tool_context("", call, call, canonical({"command": op.command}).decode())
+            outcome = (await bash.run({"command": op.command}, context)).outcome
+        except ToolFailure as failure:
+            outcome = failure.outcome or ToolOutcome((Text(failure.message),), is_error=True)
+        text = outcome_text(outcome, "(no output)")
+        self.show(f"$ {op.command}\n{text}", hint=outcome.fact)
+        if not op.hidden:
+            said = Message("user", (Text(f"I ran `{op.command}` myself ({outcome.fact or 'done'}):\n\n{text}"),))
+            await agent.mailbox.prompt(said, source="command", start=False)
+
+    async def _stop_job(self, op: ops.StopJob) -> None:
+        kill = self.scheduler.shared.registry.get("bash_kill")
+        if kill is None:
+            raise UsageError("there are no background jobs")
+        agent = self.find(op.agent)
+        try:
+            await kill.run({"job": op.job}, agent.tool_context("", "", "", ""))
+        except ToolFailure as failure:
+            raise UsageError(failure.message) from None
+
+    async def _compact(self, agent: Agent, instructions: str) -> None:
+        if agent.in_turn:
+            raise UsageError("a turn is running", "wait for it, or Escape stops it")
+        self.show("compacting…", key="compact")
+        try:
+            done = await compaction.compact(agent.mailbox.ports, agent.setup(), instructions)
+        except ProviderError as error:
+            self.show(f"not compacted: {error.message}", level="wrong", hint=error.hint, key="compact")
+            return
+        self.show("compacted: the model goes on from a summary" if done else "nothing to compact yet", key="compact")
+
+    async def _rewind(self, agent: Agent, op: ops.Rewind) -> None:
+        if agent.in_turn:
+            raise UsageError("a turn is running", "Escape stops it first")
+        turns = agent.session.view.turns
+        first = next((n for n, turn in enumerate(turns) if turn.turn == op.turn), None)
+        if first is None:
+            raise UsageError(f"there is no turn {op.turn[:8]}")
+        changes = tuple(change for turn in turns[first:] for change in turn.changes)
+        await agent.session.commit(Supersede(turn=op.turn))
+        agent.mailbox.ports.context.replaced()
+        if op.files:
+            self.show(await self.restore(agent, changes))
+
+    async def restore(self, agent: Agent, changes: Any) -> str:
+        """Put files back as they were before these changes; in words."""
+        from panto.tools.undo import restore
+
+        return (await restore(changes, agent.session.raw)).text()
+
+    # --- which session -----------------------------------------------------------------------------------------
+
+    async def _switch(self, opening: Callable[[], Awaitable[Agent]], viewer: Viewer | None = None) -> None:
+        """Leave the session (it stays resumable) and show another one."""
+        before = self._agent
+        agent = await opening()
+        self._agent, self._viewer = agent, viewer
+        if before is not agent:
+            self.observe("session_end", before)
+            for child in [a for a in self.scheduler.agents.values() if a.session.under == before.id]:
+                await self.scheduler.close_agent(child)
+            await self.scheduler.close_agent(before)
+        self.observe("session_start", agent)
+        self._hear(SessionOpened(agent.id, read_only=viewer is not None))
+        self._hear(agent.status())
+
+    async def _open(self, op: ops.OpenSession) -> None:
+        store = self.scheduler.shared.store
+        if op.how == "view":
+            viewer = await store.view(op.session)
+            await self._switch(lambda: asyncio.sleep(0, self._agent), viewer)
+            return
+        if await store.resolve(op.session) != self.primary:
+            await self._switch(lambda: self.scheduler.open(op.session, take_over=op.how == "take_over"))
+
+    async def _shutdown(self) -> None:
+        agent = self._agent
+        turns = len(agent.session.view.turns)
+        usage, cost = agent.session.view.usage, agent.session.view.cost
+        facts = [f"{turns} turn{'s' if turns != 1 else ''}", f"{(usage.input + usage.output) / 1000:.0f}k tokens"]
+        facts += [f"${cost:.2f}"] if cost is not None else []
+        self.observe("session_end", agent)
+        summary = (" · ".join(facts), f"panto --resume {await self.short()}") if turns else ()
+        await self.scheduler.close()
+        self._hear(Left(agent.id, summary))
+
+    async def short(self) -> str:
+        """The shortest prefix that names the primary's session."""
+        rows = await self.scheduler.shared.store.list(all=True, limit=5000)
+        return next((row.short for row in rows if row.id == self.primary), self.primary[:8])
+
+
+def stage_text(text: str) -> Any:
+    """A command line as a message body."""
+    from panto.schema.bodies import MessageBody
+
+    return stage(MessageBody(Message("user", (Text(text),))))
+
+
