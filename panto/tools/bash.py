@@ -67,7 +67,7 @@ class Bash(Builtin):
         background = bool(arguments.get("background"))
         output = Output(context.spool, context.mask, None if background else lambda text: context.progress(text, None))
         try:
-            argv = await self._sandbox.wrap(["bash", "-c", command], context.cwd, self._spawner)
+            argv = await self._sandbox.wrap(["bash", "-c", command], context.cwd, where, self._spawner)
             child = await self._spawner.start(
                 argv, env=environment(context, PWD=where), cwd=where, stdout=output.write_end, stderr=output.write_end
             )
@@ -80,7 +80,7 @@ class Bash(Builtin):
             said = f"{job.id} is running: bash_output shows what it prints, bash_kill ends it"
             outcome = ToolOutcome(parts=(Text(said),), title=self.title(arguments), fact=job.id, view=TextView(said))
             return ToolReply(outcome)
-        run = _Run(self.title(arguments), child, output, time.monotonic())
+        run = _Run(self.title(arguments), child, output, time.monotonic(), self._sandbox)
         try:
             return await _foreground(run, float(limit), context)
         except asyncio.CancelledError:
@@ -94,6 +94,7 @@ class _Run:
     child: Child
     output: Output
     start: float
+    sandbox: Sandbox
 
     def outcome(self, fact: str, note: str, is_error: bool) -> ToolOutcome:
         """What the command came to: its output, then a note in parentheses."""
@@ -137,8 +138,11 @@ async def _finished(run: _Run) -> ToolReply:
     notes = []
     if code != 0:
         notes.append(f"({exit_words(code)} after {took:.1f} s)")
-        if _WANTS_PERSON.search(run.output.tail(2_000)):
+        end_of_it = run.output.tail(2_000)
+        if _WANTS_PERSON.search(end_of_it):
             notes.append(_ADVICE)
+        if advice := run.sandbox.note(end_of_it):
+            notes.append(advice)
     if run.child.left:
         where = f"; what they print goes to {run.output.file}" if run.output.file else ""
         verb = "runs" if run.child.left == 1 else "run"

@@ -225,7 +225,7 @@ _GIT_RUNS = frozenset(("-c", "--config-env", "--exec-path"))
 _GIT_SUBCOMMANDS = {
     "bisect": ("run",), "submodule": ("foreach",), "rebase": ("-x", "--exec", "-i", "--interactive"),
     "filter-branch": (), "difftool": (), "mergetool": (), "for-each-repo": (), "hook": (), "daemon": (), "shell": (),
-    "grep": ("-O", "--open-files-in-pager"), "archive": ("--exec", "--remote"), "config": (), "send-email": (), "p4": (),
+    "grep": ("-O", "--open-files-in-pager"), "archive": ("--exec", "--remote"), "config": (), "send-email": (),
     "clone": ("-u", "--upload-pack", "-c", "--config", "--template"), "fetch": ("--upload-pack",),
     "pull": ("--upload-pack",), "push": ("--receive-pack", "--exec"), "ls-remote": ("--upload-pack", "--exec"),
     "diff": ("--ext-diff",), "log": ("--ext-diff",), "show": ("--ext-diff",), "init": ("--template",),

@@ -1,0 +1,80 @@
+"""Undoing what calls did to files, from the ledger's record of changes and the contents it kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from panto.schema.codec import Digest
+from panto.schema.errors import ToolFailure
+from panto.schema.events import FileChange
+from panto.tools import contents, paths
+
+ReadBody = Callable[[Digest], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Real paths that are again as they were, and those that were left alone, with the reason."""
+
+    restored: tuple[str, ...]
+    left: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """All changes of one file as one. `broken`: somebody else changed it between two of them."""
+
+    before: Digest | None
+    after: Digest | None
+    broken: bool = False
+
+
+def net_changes(changes: Iterable[FileChange]) -> dict[str, _Change]:
+    """Path -> what it was at first and is at last, of changes in the order they happened; reads do not count."""
+    out: dict[str, _Change] = {}
+    for change in changes:
+        if change.before == change.after:
+            continue
+        known = out.get(change.path)
+        if known is None:
+            out[change.path] = _Change(change.before, change.after)
+        else:
+            out[change.path] = _Change(known.before, change.after, known.broken or known.after != change.before)
+    return out
+
+
+async def restore(changes: Iterable[FileChange], read_body: ReadBody) -> Restored:
+    """Put files back to before `changes` (in the order they happened). `read_body` gives a stored content.
+
+    A file that somebody else (a command, a person) has changed since or between is left alone and named.
+    """
+    done: list[str] = []
+    left: list[tuple[str, str]] = []
+    for path, change in net_changes(changes).items():
+        if change.broken:
+            left.append((path, "was also changed by a command or by you in between"))
+            continue
+        before = await read_body(change.before) if change.before is not None else None
+        try:
+            await asyncio.to_thread(_put_back, path, change.after, before)
+            done.append(path)
+        except ToolFailure as failure:
+            left.append((path, failure.message))
+        except OSError as e:
+            left.append((path, e.strerror or str(e)))
+    return Restored(tuple(done), tuple(left))
+
+
+def _put_back(name: str, expected: Digest | None, before: bytes | None) -> None:
+    path = paths.real(name, "/")
+    with contents.changing(path):
+        now = contents.read_if_there(path, name)
+        if (now.digest if now else None) != expected:
+            raise ToolFailure("was changed since, by a command or by you", "conflict")
+        if before is not None:
+            contents.replace(path, name, before, now)
+        elif now is not None:
+            os.unlink(path)
