@@ -113,8 +113,9 @@ def custom(
 ) -> Palette:
     """A palette from plain colours ("#rrggbb") by meaning; what is missing comes from the built-in dark or light.
 
-    Keys: ground, text, aside, accent, attention, wrong, added; keyword, string, number, comment, name for code; band and
-    code, grounds that are tints of the text where they are missing. Raises ValueError naming the key whose colour cannot be read.
+    Keys: ground, text, aside, accent, attention, wrong, added; keyword, string, number, comment, name for code; band
+    and code, grounds that are tints of the text where they are missing. Raises ValueError naming the key whose colour
+    cannot be read.
     """
     known = dict(_BUILT_IN["dark" if dark else "light"])
     known.update({key: value for key, value in colours.items() if key in known or key in ("band", "code")})

@@ -7,8 +7,8 @@ An item keeps its source, never its rows: whoever shows it (widgets/layout) keep
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import Literal, Protocol
+from collections.abc import Iterable
+from typing import Literal
 
 from rich.segment import Segment
 from rich.style import Style
@@ -23,14 +23,6 @@ Kind = Literal["greeting", "prompt", "prose", "card", "notice", "closing", "erro
 _serials = itertools.count(1)
 _BOLD = Style(bold=True)
 _ITALIC = Style(italic=True)
-
-
-class Colourable(Protocol):
-    """Something whose syntax colours are worked out in small steps, after it was first shown without."""
-
-    @property
-    def wants_colours(self) -> bool: ...
-    def colour(self) -> Iterator[None]: ...
 
 
 class Item:
@@ -77,10 +69,6 @@ class Item:
     def pager(self) -> str:
         """Everything there is of it, safe to draw."""
         return clean(self.source()[:4_000_000])
-
-    def colourables(self) -> Iterable[Colourable]:
-        """What may still get syntax colours."""
-        return ()
 
     def release(self) -> None:
         """Forgets what can be made again from the source: nobody looks."""
@@ -215,9 +203,6 @@ class ProseItem(Item):
 
     def source(self) -> str:
         return self._document.text if self.streaming and self._document is not None else self._text
-
-    def colourables(self) -> Iterable[Colourable]:
-        return self._document.code_blocks() if self._document is not None else ()
 
 
 class ReasoningItem(Item):

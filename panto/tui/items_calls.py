@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from panto.tui.calls import Call
-from panto.tui.items import Colourable, Item, Kind
+from panto.tui.items import Item, Kind
 from panto.tui.sanitize import clean
 from panto.tui.widgets.card import batch, batch_state, card
 from panto.tui.widgets.diff import DiffArt
@@ -63,9 +61,6 @@ class CallItem(Item):
         if call.outcome is not None and call.outcome.file:
             text += f"\n\n(the whole text is in {call.outcome.file})"
         return clean(text)
-
-    def colourables(self) -> Iterable[Colourable]:
-        return self._art()
 
     def release(self) -> None:
         self._arts, self._drawn = [], None

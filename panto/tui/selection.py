@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from panto.tui.widgets.lines import Line
 
 _LIMIT = 100_000  # lines that one copy may take
+Ends = tuple[tuple[int, int, int], tuple[int, int, int]]
+"""Both ends as (item index, row, character), the earlier first."""
 _WORD = re.compile(r"[\w./~:@%+=#?&-]+")
 
 
@@ -28,7 +30,7 @@ class Selection:
     anchor: Place
     head: Place
 
-    def ordered(self, index_of: Callable[[int], int | None]) -> tuple[tuple[int, int, int], tuple[int, int, int]] | None:
+    def ordered(self, index_of: Callable[[int], int | None]) -> Ends | None:
         """Both ends as (item index, row, char), the earlier first; None where an item is gone."""
         a, b = index_of(self.anchor.item), index_of(self.head.item)
         if a is None or b is None:
@@ -37,9 +39,7 @@ class Selection:
         return (first, second) if first <= second else (second, first)
 
 
-def span_in(
-    ends: tuple[tuple[int, int, int], tuple[int, int, int]], index: int, row: int, line: Line
-) -> tuple[int, int] | None:
+def span_in(ends: Ends, index: int, row: int, line: Line) -> tuple[int, int] | None:
     """The selected characters of a row, None where there are none."""
     (i0, r0, c0), (i1, r1, c1) = ends
     here = (index, row)
@@ -51,9 +51,7 @@ def span_in(
     return (start, end) if start < end else None
 
 
-def copied(
-    ends: tuple[tuple[int, int, int], tuple[int, int, int]], rows: Iterable[tuple[int, int, Line]]
-) -> str:
+def copied(ends: Ends, rows: Iterable[tuple[int, int, Line]]) -> str:
     """The selected text of `rows` (item index, row, line): what was wrapped for the screen is one line again."""
     parts: list[str] = []
     for count, (index, row, line) in enumerate(rows):

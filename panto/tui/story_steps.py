@@ -22,11 +22,11 @@ StepFact = (
 _WORDS = {"waiting": "waiting for the model", "thinking": "thinking", "writing": "writing", "stopping": "stopping"}
 _KEPT = "Nothing is lost: your prompt is kept.   Enter tries again   "
 _HINTS = {
-    "auth": _KEPT + "/login  another key   Alt+P  other model",
-    "permission": _KEPT + "Alt+P  other model   /login  another key",
-    "not_found": _KEPT + "Alt+P  other model   /doctor  looks for the cause",
-    "quota": _KEPT + "Alt+P  other model",
-    "overflow": "Nothing is lost.   /compact  makes room   Alt+P  a model with a larger window",
+    "auth": _KEPT + "/login another key   Alt+P other model",
+    "permission": _KEPT + "Alt+P other model   /login another key",
+    "not_found": _KEPT + "Alt+P other model   /doctor looks for the cause",
+    "quota": _KEPT + "Alt+P other model",
+    "overflow": "Nothing is lost.   /compact makes room   Alt+P a model with a larger window",
 }
 _FAILED = {
     "malformed": "the model's answers could not be read",
@@ -211,11 +211,11 @@ class StepsPart(Base):
         said = event.message or _FAILED.get(reason, "the model could not be reached")
         if reason in ("storage", "ownership_lost", "internal") and event.message:
             said = f"{_FAILED[reason]}: {event.message}"
-        hint = _HINTS.get(event.error_kind or "", _KEPT + "Alt+P  other model   /doctor  looks for the cause")
+        hint = _HINTS.get(event.error_kind or "", _KEPT + "Alt+P other model   /doctor looks for the cause")
         if reason == "ownership_lost":
-            hint = "This window only shows it now.   /fork  goes on with a copy"
+            hint = "This window only shows it now.   /fork goes on with a copy"
         elif reason == "storage":
-            hint = "What ran is held in memory.   Enter  tries to write it again   /doctor  looks for the cause"
+            hint = "What ran is held in memory.   Enter tries to write it again   /doctor looks for the cause"
         tries = ""
         if self._retry is not None:
             took = units.seconds(max(0.0, fact.time - self._retry.began))

@@ -23,7 +23,7 @@ _DEEPEST = 12  # levels of lists and quotes that are still indented
 
 
 class Mapper:
-    """Draws one top-level block. `codes` holds the blocks of code inside it by place, so that their colours are kept."""
+    """Draws one top-level block. `codes` holds the blocks of code inside it by place: so their colours are kept."""
 
     def __init__(self, look: Look, codes: dict[int, CodeBlock]) -> None:
         self.look = look
@@ -83,7 +83,9 @@ class Mapper:
     def _list(self, tokens: list[Token], at: int, stop: int) -> None:
         ordered = tokens[at].type == "ordered_list_open"
         number = int(tokens[at].attrs.get("start", 1) or 1) if ordered else 0
-        loose = any(not token.hidden for token in tokens[at:stop] if token.type == "paragraph_open" and token.level == tokens[at].level + 2)
+        level = tokens[at].level + 2
+        paragraphs = [token for token in tokens[at:stop] if token.type == "paragraph_open" and token.level == level]
+        loose = any(not token.hidden for token in paragraphs)
         items = []
         inner = at + 1
         while inner < stop:
@@ -128,8 +130,8 @@ class Mapper:
             head = self._take()
             if any(text.strip() for text, _ in head):
                 padding = indent - _LEFT - sum(width_of(text) for text, _ in head)
-                lead = [Segment(" " * _LEFT)] + [Segment(text, style) for text, style in head] + [Segment(" " * padding)]
-                row = Line(lead + list(row.segments[1:]), gutter=row.gutter, joint=row.joint, end=row.end)
+                lead = [Segment(" " * _LEFT), *(Segment(*run) for run in head), Segment(" " * padding)]
+                row = Line(lead + list(row.segments[1:]), gutter=row.gutter, joint=row.joint, end=row.end, art=row.art)
             self.out.append(row)
 
     def _table(self, tokens: list[Token], at: int, stop: int) -> None:

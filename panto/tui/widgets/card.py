@@ -44,7 +44,8 @@ def head(call: Call, look: Look) -> Line:
     title = call.title
     diffs = call.diffs
     if len(diffs) > 1:
-        title = f"{len(diffs)} files   " + f" {look.glyphs.dot} ".join(_change(d.path, d.added, d.removed) for d in diffs)
+        changes = [_change(diff.path, diff.added, diff.removed) for diff in diffs]
+        title = f"{len(diffs)} files   " + f" {look.glyphs.dot} ".join(changes)
     left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE)]
     segments = spread(left, fact(call, look), look.right, look.glyphs.ellipsis)
     return Line(segments, target=FOLD)
@@ -181,23 +182,25 @@ def _output(text: str, look: Look, wrapped: bool = False, style: Style = NONE) -
 
 def _aside(text: str, look: Look, right: str = "") -> Line:
     aside = look.palette.aside
-    segments = spread([(" " * _OUTPUT + text, aside)], [(right, aside)] if right else [], look.right, look.glyphs.ellipsis)
+    facts = [(right, aside)] if right else []
+    segments = spread([(" " * _OUTPUT + text, aside)], facts, look.right, look.glyphs.ellipsis)
     return Line(segments, gutter=_OUTPUT, target=FOLD)
 
 
 def _folded_diff(art: DiffArt, look: Look) -> list[Line]:
     rows, hidden, places = art.rows(look, look.right, limit=3 if look.short else 12, context=0 if look.short else 2)
-    lines = [_diff_line(row) for row in rows]
+    lines = [_diff_line(row, art) for row in rows]
     words = hidden_words(hidden, places, clean_line(art.path), look)
     if words:
-        lines.append(_aside(words, look, "" if look.width < 100 else f"Ctrl+O opens {look.glyphs.dot} /diff whole turn"))
+        keys = f"Ctrl+O opens {look.glyphs.dot} /diff whole turn" if look.width >= 100 else ""
+        lines.append(_aside(words, look, keys))
     return lines
 
 
-def _diff_line(row: list[Run]) -> Line:
+def _diff_line(row: list[Run], art: DiffArt) -> Line:
     lead = len(row[0][0]) if row else 0
     gutter = sum(len(text) for text, _ in row[:3]) if len(row) > 3 else lead
-    return Line([Segment(*run) for run in row], gutter=gutter)
+    return Line([Segment(*run) for run in row], gutter=gutter, art=art)
 
 
 def _view(call: Call, look: Look, limit: int) -> list[Line]:
@@ -222,7 +225,7 @@ def _opened(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
             if len(arts) > 1:
                 name = _change(art.path, art.added, art.removed)
                 lines.append(Line([Segment("  "), Segment(name, look.palette.aside)], gutter=2))
-            lines += [_diff_line(row) for row in art.rows(look, look.right)[0]]
+            lines += [_diff_line(row, art) for row in art.rows(look, look.right)[0]]
         return lines + [_foot("", look)]
     if call.shown is not None:
         rows = [[Segment(*run) for run in row] for row in view_rows(call.shown, look, look.right - 5)]
@@ -280,10 +283,14 @@ def _agents(call: Call, look: Look) -> list[Line]:
     return lines
 
 
+_CHILD_WORDS = {
+    "running": "running", "waiting": "waiting", "done": "done", "failed": "failed", "stopped": "stopped by you",
+}  # fmt: skip
+
+
 def _counts(call: Call, cards: Sequence[CardView], look: Look) -> str:
-    words = {"running": "running", "waiting": "waiting", "done": "done", "failed": "failed", "stopped": "stopped by you"}
     parts = []
-    for state, word in words.items():
+    for state, word in _CHILD_WORDS.items():
         matching = [child for child in cards if child.state == state]
         if not matching:
             continue
@@ -323,12 +330,17 @@ def batch_state(calls: Sequence[Call]) -> State:
     return "running" if found in ("pending", "drafted") else found
 
 
+_NOUNS = {
+    "read": ("file", "files"), "grep": ("search", "searches"), "glob": ("pattern", "patterns"),
+    "ls": ("folder", "folders"),
+}  # fmt: skip
+
+
 def _batch_noun(calls: Sequence[Call]) -> str:
-    nouns = {"read": ("file", "files"), "grep": ("search", "searches"), "glob": ("pattern", "patterns"), "ls": ("folder", "folders")}
     parts = []
     for name in dict.fromkeys(call.name for call in calls):
         count = sum(call.name == name for call in calls)
-        one, many = nouns.get(name, ("call", "calls"))
+        one, many = _NOUNS.get(name, ("call", "calls"))
         parts.append(f"{count} {one if count == 1 else many}")
     return " · ".join(parts)
 

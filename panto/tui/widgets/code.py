@@ -88,5 +88,5 @@ class CodeBlock:
             else:
                 drawn.append(Segment(" " * (width - 1 - used), ground))
             size = sum(len(segment.text) for segment in segments)
-            rows.append(Line(drawn, gutter=indent + 1, joint=joint if row else None, end=indent + 1 + size))
+            rows.append(Line(drawn, gutter=indent + 1, joint=joint if row else None, end=indent + 1 + size, art=self))
         return rows

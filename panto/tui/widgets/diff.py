@@ -75,7 +75,7 @@ class DiffArt:
         `limit` rows at most (0: everything, all places); `context` unchanged lines around a change.
         """
         digits = max((len(str(max(line.old, line.new))) for hunk in self.hunks for line in hunk), default=1)
-        draw = _Columns(look, room, max(5, digits + 1))
+        draw = _Columns(look, room, max(5, digits + 1), both=bool(self.added and self.removed))
         if not limit:
             rows: list[Row] = []
             for index, hunk in enumerate(self.hunks):
@@ -107,10 +107,10 @@ def diff_rows(view: DiffView, look: Look, room: int, colours: int = 60) -> list[
 class _Columns:
     """Draws hunks in one or two columns."""
 
-    def __init__(self, look: Look, room: int, field: int) -> None:
+    def __init__(self, look: Look, room: int, field: int, both: bool) -> None:
         self.look = look
         self.field = field
-        self.double = look.width >= SIDE_BY_SIDE
+        self.double = look.width >= SIDE_BY_SIDE and both
         self.room = min(look.width - 2, 2 * _HALF + 4) if self.double else room
 
     def hunk(self, lines: Sequence[DiffLine]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Syntax colours, in small steps: Pygments takes a third of a millisecond for a line, so no frame colours a whole file."""
+"""Syntax colours, in small steps: Pygments takes a third of a millisecond a line, so no frame colours a whole file."""
 
 from __future__ import annotations
 

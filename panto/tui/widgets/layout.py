@@ -51,7 +51,7 @@ class Layout:
     def relook(self, look: Look) -> None:
         """Another width, height or palette; heights are scaled and measured again where looked at."""
         before, self.look = self.look, look
-        if before is not None and before.body == look.body and before.width == look.width and before.short == look.short:
+        if before is not None and (before.width, before.short) == (look.width, look.short):
             return
         if before is not None and before.body:
             ratio = before.body / look.body

@@ -7,9 +7,10 @@ again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from rich.cells import cell_len, split_graphemes
 from rich.segment import Segment
@@ -21,15 +22,29 @@ Run = tuple[str, Style]
 NONE = Style()
 
 
+class Colourable(Protocol):
+    """Something whose syntax colours are worked out in small steps, after it was first shown without."""
+
+    @property
+    def wants_colours(self) -> bool:
+        """Whether `colour` has something to do."""
+        ...
+
+    def colour(self) -> Iterator[None]:
+        """Works them out, a step at a time."""
+        ...
+
+
 class Line:
     """One row: segments from column 0.
 
-    `ground` fills the whole row. `gutter`: that many leading characters are no part of the text (never copied);
-    the same for those from `end` on. `joint`: what stands between the line above and this one in the source, None a line break. `target`
-    is what a click on the row means ("" nothing): "fold", "child:ID".
+    `ground` fills the whole row. `gutter`: that many leading characters are no part of the text (never copied); the
+    same for those from `end` on. `joint`: what stands between the line above and this one in the source, None a line
+    break. `target` is what a click on the row means ("" nothing): "fold", "child:ID".
+    `art` is what the row is part of, where that may still get syntax colours.
     """
 
-    __slots__ = ("segments", "ground", "gutter", "joint", "target", "end")
+    __slots__ = ("segments", "ground", "gutter", "joint", "target", "end", "art")
 
     def __init__(
         self,
@@ -39,6 +54,7 @@ class Line:
         joint: str | None = None,
         target: str = "",
         end: int | None = None,
+        art: Colourable | None = None,
     ) -> None:
         self.segments = segments
         self.ground = ground
@@ -46,6 +62,7 @@ class Line:
         self.joint = joint
         self.target = target
         self.end = end
+        self.art = art
 
     @property
     def text(self) -> str:

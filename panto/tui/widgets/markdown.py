@@ -115,7 +115,8 @@ class Document:
         """The document's rows, body indented to column 3, blocks parted by a blank row."""
         if self._pending or (self._finished and (self._tail or self._growing or self._fence)):
             self._advance()
-        key = (look.body, look.right, look.palette, look.glyphs, sum(c.version for b in self._done for c in b.code_blocks()))
+        colours = sum(code.version for block in self._done for code in block.code_blocks())
+        key = (look.body, look.right, look.palette, look.glyphs, colours)
         if key != self._key:
             self._key = key
             self._lines, self._fixed, self._fixed_rows = [], 0, 0
@@ -129,11 +130,6 @@ class Document:
         if self._fence is not None:
             self._put(out, self._fence.lines(look))
         return out
-
-    def code_blocks(self) -> Iterator[CodeBlock]:
-        """Every finished block of code, for colouring."""
-        for block in self._done:
-            yield from block.code_blocks()
 
     @staticmethod
     def _put(out: list[Line], lines: list[Line]) -> None:

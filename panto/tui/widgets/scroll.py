@@ -28,10 +28,11 @@ from textual.widget import Widget
 from panto.schema.queries import History
 from panto.schema.signals import Update
 from panto.tui.colours import Glyphs, Palette, glyphs, palette
+from panto.tui.items import Item
 from panto.tui.items_calls import CallItem
 from panto.tui.search import Search
 from panto.tui.transcript import Story
-from panto.tui.widgets.lines import Look
+from panto.tui.widgets.lines import Colourable, Look
 from panto.tui.widgets.paint import Rows, write_rows
 from panto.tui.widgets.pointer import Pointer
 from panto.tui.widgets.viewport import Viewport
@@ -315,34 +316,28 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def _colour(self) -> float | None:
         """Some milliseconds of syntax colours for what is in view; when to go on, None: nothing to do."""
-        if self._work is None:
-            self._work = self._uncoloured()
-        if self._work is None:
-            return None
         end = time.perf_counter() + _SLICE
-        for _ in self._work:
-            if time.perf_counter() > end:
-                return FRAME / 2
-        self._work = None
+        worked = False
+        while time.perf_counter() < end:
+            if self._work is None:
+                self._work = self._uncoloured()
+            if self._work is None:
+                return FRAME / 2 if worked else None
+            worked = True
+            if next(self._work, False) is False:
+                self._work = None
         return FRAME / 2
 
     def _uncoloured(self) -> Iterator[None] | None:
-        seen = -1
-        for index, _, _ in self.view.visible():
-            if index == seen:
-                continue
-            seen = index
-            item = self.story.items[index]
-            for one in item.colourables():
-                if one.wants_colours:
-                    return self._colouring(item.serial, one.colour())
+        for index, _, line in self.view.visible():
+            if line.art is not None and line.art.wants_colours:
+                return self._colouring(self.story.items[index], line.art)
         return None
 
-    def _colouring(self, serial: int, steps: Iterator[None]) -> Iterator[None]:
-        yield from steps
-        index = self.view.layout.index_of_serial(serial)
-        if index is not None:
-            self.story.touch(self.story.items[index])
+    def _colouring(self, item: Item, art: Colourable) -> Iterator[None]:
+        yield from art.colour()
+        if self.view.layout.index_of(item) is not None:
+            self.story.touch(item)
 
     # ---------------------------------------------------------------- Textual
 

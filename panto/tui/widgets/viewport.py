@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.segment import Segment
-
 from panto.tui.items import Item, PromptItem
 from panto.tui.sanitize import clean_line
 from panto.tui.search import Search
-from panto.tui.selection import Place, Selection, copied, span_in
+from panto.tui.selection import Ends, Place, Selection, copied, span_in
 from panto.tui.transcript import Story
 from panto.tui.widgets.layout import Layout
 from panto.tui.widgets.lines import BLANK, NONE, Line, Look, Run, at_cell, spread
@@ -143,7 +141,8 @@ class Viewport:
         for at, one in enumerate(shown):
             when = "next step" if one.when == "step" else "after this turn"
             keys = f" {look.glyphs.dot} Alt+Up" + (" takes it back" if look.width >= 100 else "")
-            more = f"{len(queued) - len(shown)} more above {look.glyphs.dot} " if at == 0 and len(queued) > len(shown) else ""
+            hidden = len(queued) - len(shown)
+            more = f"{hidden} more above {look.glyphs.dot} " if at == 0 and hidden else ""
             text = clean_line(one.text, 400) or "[image]"
             left: list[Run] = [(look.glyphs.queued, look.palette.accent), (" " + text, NONE)]
             fact = more + when + (keys if at == len(shown) - 1 else "")
@@ -276,9 +275,7 @@ class Viewport:
             index += 1
             row = -layout.gaps[index] if index < len(layout.items) and layout.height(index) else 0
 
-    def _state(
-        self, look: Look, index: int, row: int, line: Line, ends: tuple[tuple[int, int, int], tuple[int, int, int]] | None
-    ) -> RowState:
+    def _state(self, look: Look, index: int, row: int, line: Line, ends: Ends | None) -> RowState:
         spans: list[Span] = []
         if self.search is not None and row >= 0:
             here = self.layout.items[index].serial == self.search.here
@@ -341,7 +338,7 @@ class Viewport:
         ends = self.selection.ordered(self.layout.index_of_serial)
         return copied(ends, self._between(ends)) if ends is not None else ""
 
-    def _between(self, ends: tuple[tuple[int, int, int], tuple[int, int, int]]) -> Iterator[tuple[int, int, Line]]:
+    def _between(self, ends: Ends) -> Iterator[tuple[int, int, Line]]:
         (first, _, _), (last, _, _) = ends
         for index in range(first, last + 1):
             lines = self.layout.lines(index)

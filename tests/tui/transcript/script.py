@@ -137,8 +137,8 @@ class Script:
 
     def fail(self, call: str, cls: str, message: str, took: float = 0.1, **more: object) -> None:
         self.wait(took)
-        event = e.ToolCallFailed(self.run, call, more.pop("outcome", "known"), cls, message, **more)  # type: ignore[arg-type]
-        self.fact(event, None)
+        outcome = more.pop("outcome", "known")
+        self.fact(e.ToolCallFailed(self.run, call, outcome, cls, message, **more))  # type: ignore[arg-type]
 
 
 def shop_diff() -> DiffView:
@@ -171,7 +171,8 @@ def pytest_output() -> str:
 def main_screen(script: Script) -> None:
     """The main screen of the design: a turn with every common card, one command still running."""
     script.prompt("Where is the price read?")
-    script.answer("Nothing else reads the price column, so the change stays in one place.", usage=Usage(12000, 400), cost=0.03)
+    said = "Nothing else reads the price column, so the change stays in one place."
+    script.answer(said, usage=Usage(12000, 400), cost=0.03)
     script.wait(8)
     script.settle()
     script.wait(60)
@@ -188,9 +189,8 @@ def main_screen(script: Script) -> None:
     script.start(edit)
     script.complete(edit, ToolOutcome((), False, "shop.py", "+2 −4", shop_diff()), 0.02)
     script.start(run)
-    script.complete(
-        run, ToolOutcome((), False, "python3 -m pytest -q tests", "200 lines", TextView(pytest_output(), tail=True)), 3.1
-    )
+    output = TextView(pytest_output(), tail=True)
+    script.complete(run, ToolOutcome((), False, "python3 -m pytest -q tests", "200 lines", output), 3.1)
     script.begin_step()
     (ruff,) = script.answer("", [("bash", {"command": "ruff check ."})])
     script.start(ruff)
