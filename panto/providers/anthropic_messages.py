@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from urllib.parse import urlsplit
 
 from panto.providers.anthropic_messages_reply import NAMESPACE, MessagesReader
-from panto.providers.failure import Failure, Place
+from panto.providers.failure import Failure
+from panto.providers.images import LIMITS, Gate
+from panto.providers.lessons import Lessons
 from panto.providers.model import ModelSpec, ProviderSettings
 from panto.providers.names import Names
+from panto.providers.schemas import for_reply, for_tool
 from panto.providers.shape import (
     Group,
     IdRule,
@@ -40,6 +42,7 @@ from panto.providers.wire import (
     forced,
     members,
     merged,
+    place_of,
     raw,
     switches,
     tool_variant,
@@ -56,6 +59,7 @@ KNOWN = OWNED | frozenset(
 _IDS = IdRule(re.compile(r"[A-Za-z0-9_-]{1,64}"), "toolu_", 30)
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 DEFAULT_OUTPUT = 8192
+_OPTIONAL = ("output_config", "thinking", "cache_control")
 _CACHE = {"type": "ephemeral"}
 _BINDING = "thinking-binding-controls-2026-08-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
@@ -68,7 +72,7 @@ class AnthropicMessages:
         self._settings = settings
         self._known = members(settings, KNOWN)
         self._memo = Memo()
-        self._dropped: set[str] = set()
+        self._lessons = Lessons(place_of(settings, "").host)
 
     def key_headers(self, key: str) -> dict[str, str]:
         """See Wire."""
@@ -81,7 +85,8 @@ class AnthropicMessages:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names = Names(tool_variant(request.tools))
+        tools = self._lessons.tools(request)
+        names = Names(tool_variant(tools))
         shaped = shape(request, Target(self._settings.name, PROTOCOL, _IDS, any_model=True))
         limit = request.max_output or spec.max_output or DEFAULT_OUTPUT
         thinking, effort, betas = _thinking(request, spec, on, limit, shaped.stale)
@@ -89,46 +94,42 @@ class AnthropicMessages:
         if instruction:
             instruct(shaped, instruction)
             shaped.notes.append(note)
-        cache = on.get("cache") is not False and "cache_control" not in self._dropped
+        cache = on.get("cache") is not False and "cache_control" not in self._lessons.members
         body: dict[str, object] = {"model": request.model, "max_tokens": limit}
-        if request.tools:
-            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in request.tools]
+        if tools:
+            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
             if choice.kind != "auto":
                 kind = {"none": "none", "required": "any", "named": "tool"}[choice.kind]
                 body["tool_choice"] = {"type": kind, **({"name": names.to_wire(choice.name)} if kind == "tool" else {})}
         if system := _system(request, shaped, cache):
             body["system"] = system
-        body["messages"] = self._messages(shaped, spec, names, cache)
+        gate = Gate(request, spec, LIMITS[PROTOCOL], self._lessons.images)
+        body["messages"] = self._messages(shaped, gate, names, cache)
         if thinking:
             body["thinking"] = thinking
         if request.schema:
-            effort["format"] = {"type": "json_schema", "schema": raw(request.schema)}
+            effort["format"] = {"type": "json_schema", "schema": raw(for_reply(request.schema, PROTOCOL))}
         if effort:
             body["output_config"] = effort
         if stream:
             body["stream"] = True
-        for name in self._dropped - set(options):
+        for name in self._lessons.members - set(options):
             body.pop(name, None)
         self._memo.turn_over()
         headers = {"anthropic-version": str(on.get("version", "2023-06-01"))}
         extra = on.get("betas")
         if names_of := [*betas, *(extra if isinstance(extra, list | tuple) else ())]:
             headers["anthropic-beta"] = ",".join(map(str, names_of))
-        host = urlsplit(self._settings.base_url).netloc.rpartition("@")[2]
-        reader = MessagesReader(names, Place(self._settings.name, host, request.model))
+        reader = MessagesReader(names, place_of(self._settings, request.model))
         path = "/messages" if self._settings.base_url.rstrip("/").endswith("/v1") else "/v1/messages"
         return Prepared(path, encode(merged(body, options)), reader, headers, shaped.notes)
 
     def adapt(self, failure: Failure, request: Request) -> str | None:
         """See Wire."""
-        if failure.kind == "invalid_request" and "Extra inputs are not permitted" in failure.detail:
-            for name in ("output_config", "thinking", "cache_control"):
-                if name in failure.detail and name not in self._dropped:
-                    self._dropped.add(name)
-                    return f"{self._settings.name} does not take {name}: it is left out"
-        return None
+        optional = _OPTIONAL if "Extra inputs" in failure.detail else ()
+        return self._lessons.learn(failure, request, optional)
 
-    def _messages(self, shaped: Shaped, spec: ModelSpec, names: Names, cache: bool) -> list[object]:
+    def _messages(self, shaped: Shaped, gate: Gate, names: Names, cache: bool) -> list[object]:
         """Results and what a person says after them are one user message, results first."""
         out: list[object] = []
         turns = _turns(shaped.groups)
@@ -142,8 +143,8 @@ class AnthropicMessages:
                 continue
             source: list[object] = [r for g in turn for r, _ in g.results]
             source += [m for g in turn for m in g.messages]
-            kind = ("user", spec.images, mark, tuple(i for g in turn for i in g.results_ids()))
-            out.append(self._memo.get(source, kind, _user, turn, spec, mark))
+            kind = ("user", gate.variant, mark, tuple(i for g in turn for i in g.results_ids()))
+            out.append(self._memo.get(source, kind, _user, turn, gate, mark))
         return out
 
 
@@ -158,7 +159,11 @@ def _turns(groups: list[Group]) -> list[list[Group]]:
 
 
 def _tool(tool: ToolSpec, names: Names) -> dict[str, object]:
-    return {"name": names.to_wire(tool.name), "description": tool.description, "input_schema": raw(tool.schema)}
+    return {
+        "name": names.to_wire(tool.name),
+        "description": tool.description,
+        "input_schema": raw(for_tool(tool.schema, PROTOCOL)),
+    }
 
 
 def _system(request: Request, shaped: Shaped, cache: bool) -> list[dict[str, object]]:
@@ -177,45 +182,42 @@ def _system(request: Request, shaped: Shaped, cache: bool) -> list[dict[str, obj
     return out
 
 
-def _user(turn: list[Group], spec: ModelSpec, mark: bool) -> dict[str, object]:
+def _user(turn: list[Group], gate: Gate, mark: bool) -> dict[str, object]:
     blocks: list[dict[str, object]] = []
     later: list[dict[str, object]] = []
     for group in turn:
         for result, wire in group.results:
-            blocks.append(_result(result, wire, spec, later))
+            blocks.append(_result(result, wire, gate, later))
     blocks += later
     for group in turn:
         for message in group.messages:
             for part in message.parts:
-                blocks.extend(_said(part, spec))
+                blocks.extend(_said(part, gate))
     if mark:
         blocks[-1] = {**blocks[-1], "cache_control": _CACHE}
     return {"role": "user", "content": blocks}
 
 
-def _said(part: Part, spec: ModelSpec) -> list[dict[str, object]]:
+def _said(part: Part, gate: Gate) -> list[dict[str, object]]:
     match part:
         case Text(text=text) if text.strip():
             return [{"type": "text", "text": clean(text)}]
         case Image():
-            return [_image(part, spec)]
+            return [_image(part, gate)]
         case _:
             return []
 
 
-def _image(image: Image, spec: ModelSpec) -> dict[str, object]:
-    if not spec.images:
-        return {
-            "type": "text",
-            "text": f"[the image {image.name or image.media_type} is left out: this model takes no images]",
-        }
+def _image(image: Image, gate: Gate) -> dict[str, object]:
+    if instead := gate.stand_in(image):
+        return {"type": "text", "text": instead}
     source = {"type": "base64", "media_type": image.media_type, "data": b64encode(image.data).decode()}
     return {"type": "image", "source": source}
 
 
-def _result(result: ToolResult, wire: str, spec: ModelSpec, later: list[dict[str, object]]) -> dict[str, object]:
+def _result(result: ToolResult, wire: str, gate: Gate, later: list[dict[str, object]]) -> dict[str, object]:
     """An error may hold text only: its images go behind all results of the turn."""
-    images = [_image(image, spec) for image in images_of(result)]
+    images = [_image(image, gate) for image in images_of(result)]
     content: list[dict[str, object]] = [{"type": "text", "text": result_text(result, flagged=False)}]
     block: dict[str, object] = {"type": "tool_result", "tool_use_id": wire, "content": content}
     if result.is_error:

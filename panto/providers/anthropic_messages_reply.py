@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from panto.providers.failure import Failure, Place, explain, read_refusal
 from panto.providers.names import Names
-from panto.providers.openai_chat_reply import mend_surrogates
+from panto.providers.wire import mend_surrogates
 from panto.schema.messages import FinishReason
 from panto.schema.stream import (
     FinishPart,

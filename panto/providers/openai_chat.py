@@ -19,17 +19,18 @@ Switches (of the server or the model):
 
 from __future__ import annotations
 
-import hashlib
 import re
 from base64 import b64encode
-from urllib.parse import urlsplit
 
 import msgspec
 
-from panto.providers.failure import Failure, Place
+from panto.providers.failure import Failure
+from panto.providers.images import LIMITS, Gate
+from panto.providers.lessons import Lessons
 from panto.providers.model import ModelSpec, ProviderSettings
 from panto.providers.names import Names
 from panto.providers.openai_chat_reply import ChatReader
+from panto.providers.schemas import for_reply, for_tool, is_strict
 from panto.providers.shape import (
     Group,
     IdRule,
@@ -45,11 +46,13 @@ from panto.providers.shape import (
 from panto.providers.wire import (
     Memo,
     Prepared,
+    cache_key,
     check_options,
     encode,
     forced,
     members,
     merged,
+    place_of,
     raw,
     switches,
     tool_variant,
@@ -83,7 +86,7 @@ KNOWN = OWNED | frozenset(
 )
 _IDS = IdRule(re.compile(r"[A-Za-z0-9_.:-]{1,40}"), "call_", 29)
 _NINE = IdRule(re.compile(r"[A-Za-z0-9]{9}"), "", 9)
-_CARRIED = ("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "store", "verbosity")
+_OPTIONAL = ("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "store", "verbosity")
 
 
 class OpenAIChat:
@@ -93,7 +96,7 @@ class OpenAIChat:
         self._settings = settings
         self._known = members(settings, KNOWN)
         self._memo = Memo()
-        self._dropped: set[str] = set()  # body members that the server refused
+        self._lessons = Lessons(place_of(settings, "").host)
         self._limit = ""  # the limit's member, once a refusal taught it
 
     def key_headers(self, key: str) -> dict[str, str]:
@@ -105,7 +108,8 @@ class OpenAIChat:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names = Names(tool_variant(request.tools))
+        tools = self._lessons.tools(request)
+        names = Names(tool_variant(tools))
         rule = _NINE if on.get("ids") == "nine" else _IDS
         shaped = shape(request, Target(self._settings.name, PROTOCOL, rule))
         choice, instruction, note = forced(request, spec)
@@ -113,49 +117,43 @@ class OpenAIChat:
             instruct(shaped, instruction)
             shaped.notes.append(note)
         body: dict[str, object] = {"model": request.model}
-        if request.tools:
-            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in request.tools]
+        if tools:
+            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
             if choice.kind == "named":
                 body["tool_choice"] = {"type": "function", "function": {"name": names.to_wire(choice.name)}}
             elif choice.kind != "auto":
                 body["tool_choice"] = choice.kind
-        body["messages"] = self._messages(shaped, spec, on, names)
+        gate = Gate(request, spec, LIMITS[PROTOCOL], self._lessons.images)
+        body["messages"] = self._messages(shaped, gate, on, names)
         if limit := request.max_output or spec.max_output:
             body[self._limit or str(on.get("limit", "max_tokens"))] = limit
         body.update(_effort(request, spec, on))
         if request.schema:
-            schema = {"name": "reply", "schema": raw(request.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            schema = for_reply(request.schema, PROTOCOL)
+            shown = {"name": "reply", "schema": raw(schema), "strict": is_strict(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": shown}
         if on.get("cache") == "key":
-            body["prompt_cache_key"] = _cache_key(request, shaped)
+            body["prompt_cache_key"] = cache_key(request, shaped.head)
         if stream:
             body["stream"] = True
             body["stream_options"] = {"include_usage": True}
-        for name in self._dropped - set(options):
+        for name in self._lessons.members - set(options):
             body.pop(name, None)
-        body = merged(body, options)
         self._memo.turn_over()
-        host = urlsplit(self._settings.base_url).netloc.rpartition("@")[2]
-        reader = ChatReader(names, Place(self._settings.name, host, request.model), on.get("think") == "open")
-        return Prepared("/chat/completions", encode(body), reader, notes=shaped.notes)
+        reader = ChatReader(names, place_of(self._settings, request.model), on.get("think") == "open")
+        return Prepared("/chat/completions", encode(merged(body, options)), reader, notes=shaped.notes)
 
     def adapt(self, failure: Failure, request: Request) -> str | None:
         """See Wire: optional members that a server does not know are left out from then on."""
-        if failure.kind != "invalid_request":
-            return None
         text = failure.detail
         if not self._limit and "max_tokens" in text and "max_completion_tokens" in text:
             self._limit = "max_completion_tokens"
             return ""
-        for name in _CARRIED:
-            if name in text and name not in self._dropped:
-                self._dropped.add(name)
-                return ""
-        return None
+        return self._lessons.learn(failure, request, _OPTIONAL)
 
     # ------------------------------------------------------------ messages
 
-    def _messages(self, shaped: Shaped, spec: ModelSpec, on: dict[str, object], names: Names) -> list[object]:
+    def _messages(self, shaped: Shaped, gate: Gate, on: dict[str, object], names: Names) -> list[object]:
         out: list[object] = []
         head = clean("\n\n".join(shaped.head))
         if head and not on.get("system_inline"):
@@ -164,60 +162,62 @@ class OpenAIChat:
                 content = [{"type": "text", "text": head, "cache_control": {"type": "ephemeral"}}]
             out.append({"role": on.get("system_role", "system"), "content": content})
             head = ""
-        variant = (spec.id, spec.images)
         before = ""
         for at, group in enumerate(shaped.groups):
             match group.kind:
                 case "assistant":
-                    kind = (variant, group.ids, group.own, group.keep)
+                    kind = (group.ids, group.own, group.keep)
                     out.append(self._memo.get(group.messages, kind, _assistant, group, on, names))
                 case "results":
                     for result, wire in group.results:
                         out.append(self._memo.get((result,), wire, _result, result, wire, on, names))
                     if any(images_of(result) for result, _ in group.results):
                         source = [result for result, _ in group.results]
-                        out.append(self._memo.get(source, variant, _shown, group, spec))
+                        out.append(self._memo.get(source, gate.variant, _shown, group, gate))
                 case "user":
                     if before == "results" and on.get("after_tools"):
                         out.append({"role": "assistant", "content": on["after_tools"]})
                     if at == 0 and head:
-                        out.append(_user(group, spec, head))
+                        out.append(_user(group, gate, head))
                     else:
-                        out.append(self._memo.get(group.messages, variant, _user, group, spec, ""))
+                        out.append(self._memo.get(group.messages, gate.variant, _user, group, gate, ""))
             before = group.kind
         return out
 
 
 def _tool(tool: ToolSpec, names: Names) -> dict[str, object]:
-    function = {"name": names.to_wire(tool.name), "description": tool.description, "parameters": raw(tool.schema)}
+    function = {
+        "name": names.to_wire(tool.name),
+        "description": tool.description,
+        "parameters": raw(for_tool(tool.schema, PROTOCOL)),
+    }
     return {"type": "function", "function": function}
 
 
-def _image(image: Image) -> dict[str, object]:
+def _image(image: Image, gate: Gate) -> dict[str, object]:
+    if instead := gate.stand_in(image):
+        return {"type": "text", "text": instead}
     url = f"data:{image.media_type};base64,{b64encode(image.data).decode()}"
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _missing(image: Image) -> str:
-    return f"[the image {image.name or image.media_type} is left out: this model takes no images]"
-
-
-def _user(group: Group, spec: ModelSpec, opening: str) -> dict[str, object]:
+def _user(group: Group, gate: Gate, opening: str) -> dict[str, object]:
+    """Text alone goes as a plain string, which every template takes."""
     content: list[dict[str, object]] = [{"type": "text", "text": opening}] if opening else []
     for message in group.messages:
         for part in message.parts:
-            content.extend(_said(part, spec))
+            content.extend(_said(part, gate))
     if all(part["type"] == "text" for part in content):
         return {"role": "user", "content": "\n\n".join(str(part["text"]) for part in content)}
     return {"role": "user", "content": content}
 
 
-def _said(part: Part, spec: ModelSpec) -> list[dict[str, object]]:
+def _said(part: Part, gate: Gate) -> list[dict[str, object]]:
     match part:
         case Text(text=text) if text.strip():
             return [{"type": "text", "text": clean(text)}]
         case Image():
-            return [_image(part) if spec.images else {"type": "text", "text": _missing(part)}]
+            return [_image(part, gate)]
         case _:
             return []
 
@@ -267,13 +267,13 @@ def _result(result: ToolResult, wire: str, on: dict[str, object], names: Names) 
     return message
 
 
-def _shown(group: Group, spec: ModelSpec) -> dict[str, object]:
+def _shown(group: Group, gate: Gate) -> dict[str, object]:
     """The images of a step's results, in a user message after them, since `tool` messages cannot hold any."""
     content: list[dict[str, object]] = []
     for result, _ in group.results:
         for image in images_of(result):
             content.append({"type": "text", "text": f"Image from {result.name}:"})
-            content.append(_image(image) if spec.images else {"type": "text", "text": _missing(image)})
+            content.append(_image(image, gate))
     return {"role": "user", "content": content}
 
 
@@ -297,9 +297,3 @@ def _effort(request: Request, spec: ModelSpec, on: dict[str, object]) -> dict[st
             return {"chat_template_kwargs": {"enable_thinking": not off}}
         case _:
             return {}
-
-
-def _cache_key(request: Request, shaped: Shaped) -> str:
-    """The same for all requests of one conversation, telling nothing of it."""
-    seed = "\0".join((request.session_id, request.agent, request.model, *shaped.head))
-    return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

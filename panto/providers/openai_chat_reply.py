@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from msgspec import Struct
 from panto.providers.failure import Failure, Place, explain, read_refusal
 from panto.providers.names import Names
 from panto.providers.think import ThinkSplitter
+from panto.providers.wire import mend_surrogates
 from panto.schema.messages import FinishReason
 from panto.schema.stream import (
     FinishPart,
@@ -306,15 +306,6 @@ def _complete(text: str) -> bool:
     except (msgspec.DecodeError, UnicodeError):
         return False
     return True
-
-
-_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_PAIRS = re.compile(rb"\\\\|" + _HIGH + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")")
-
-
-def mend_surrogates(data: bytes) -> bytes:
-    """JSON bytes with each half surrogate escape replaced by U+FFFD."""
-    return _PAIRS.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
 
 
 def _number(usage: Mapping[str, Any], *path: str) -> int | None:

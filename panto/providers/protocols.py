@@ -29,6 +29,20 @@ def _anthropic_messages(settings: ProviderSettings, http: Http) -> Provider:
     return Endpoint(settings, AnthropicMessages(settings), http)
 
 
+def _openai_responses(settings: ProviderSettings, http: Http) -> Provider:
+    from panto.providers.endpoint import Endpoint
+    from panto.providers.openai_responses import OpenAIResponses
+
+    return Endpoint(settings, OpenAIResponses(settings), http)
+
+
+def _google_generate(settings: ProviderSettings, http: Http) -> Provider:
+    from panto.providers.endpoint import Endpoint
+    from panto.providers.google_generate import GoogleGenerate
+
+    return Endpoint(settings, GoogleGenerate(settings), http)
+
+
 def _scripted(settings: ProviderSettings, http: Http) -> Provider:
     from panto.providers.scripted import Scripted, load
 
@@ -49,6 +63,8 @@ class Protocols:
         self._built_in: dict[str, Factory] = {
             "openai_chat": _openai_chat,
             "anthropic_messages": _anthropic_messages,
+            "openai_responses": _openai_responses,
+            "google_generate": _google_generate,
             "scripted": _scripted,
         }
         self._added: dict[str, Factory] = {}

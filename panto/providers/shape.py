@@ -148,7 +148,7 @@ def shape(request: Request, target: Target) -> Shaped:
                 Group("assistant", (message,), ids, own, own and (at >= keep_from or message.in_progress))
             )
             if calls:
-                out.groups.append(Group("results", results=_answers(messages, after, calls, ids, out)))
+                out.groups.append(Group("results", own=own, results=_answers(messages, after, calls, ids, out)))
         at = _said(messages, after, out, answered=True)
     if not out.groups or out.groups[-1].kind == "assistant":
         out.groups.append(Group("user", (CONTINUE,)))

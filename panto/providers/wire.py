@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVarTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
-from panto.providers.failure import Failure
+from panto.providers.failure import Failure, Place
 from panto.providers.model import ModelSpec, ProviderSettings
-from panto.schema.messages import Message, Request, ToolChoice, ToolSpec
-from panto.schema.stream import NotePart, StreamPart
+from panto.schema.messages import Request, ToolChoice, ToolSpec
+from panto.schema.stream import StreamPart
 
 encode = msgspec.json.encode
 Given = TypeVarTuple("Given")
@@ -73,24 +76,33 @@ class Wire(Protocol):
 class Memo:
     """Encoded pieces by the identity of the values they were made from: a message is spelt once, not once a request.
 
-    Hand in the same objects from request to request and a long conversation costs what is new of it.
+    Hand in the same objects from request to request and a long conversation costs what is new of it. `source` are the
+    objects a piece is made from, `variant` (hashable) what else it depends on; what `make(*given)` returns is encoded.
     """
 
     def __init__(self) -> None:
-        self._young: dict[object, tuple[object, msgspec.Raw]] = {}
-        self._old: dict[object, tuple[object, msgspec.Raw]] = {}
+        self._young: dict[object, tuple[object, list[msgspec.Raw]]] = {}
+        self._old: dict[object, tuple[object, list[msgspec.Raw]]] = {}
 
     def get(
         self, source: Sequence[object], variant: object, make: Callable[[*Given], object], *given: *Given
     ) -> msgspec.Raw:
-        """The JSON of what `make(*given)` returns, made now if it is not known.
+        """The JSON of one value."""
+        return self._pieces(source, variant, lambda: [make(*given)])[0]
 
-        `source` are the objects it is made from, `variant` (hashable) what else it depends on.
-        """
+    def many(
+        self, source: Sequence[object], variant: object, make: Callable[[*Given], Sequence[object]], *given: *Given
+    ) -> list[msgspec.Raw]:
+        """The JSON of each of several values."""
+        return self._pieces(source, variant, lambda: make(*given))
+
+    def _pieces(
+        self, source: Sequence[object], variant: object, make: Callable[[], Sequence[object]]
+    ) -> list[msgspec.Raw]:
         key = (tuple(map(id, source)), variant)
         found = self._young.get(key)
         if found is None:
-            found = self._old.get(key) or (tuple(source), msgspec.Raw(encode(make(*given))))
+            found = self._old.get(key) or (tuple(source), [msgspec.Raw(encode(value)) for value in make()])
             self._young[key] = found
         return found[1]
 
@@ -157,9 +169,16 @@ def forced(request: Request, spec: ModelSpec, allowed: bool = True) -> tuple[Too
     return ToolChoice("auto"), text, note
 
 
-def notes_out(notes: Sequence[str], out: list[StreamPart]) -> None:
-    """Notes as parts."""
-    out.extend(NotePart(note) for note in notes)
+def place_of(settings: ProviderSettings, model: str) -> Place:
+    """Who is asked, for messages."""
+    host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
+    return Place(settings.name, host or settings.base_url, model)
+
+
+def cache_key(request: Request, head: Sequence[str]) -> str:
+    """The same for all requests of one conversation, telling nothing of it."""
+    seed = "\0".join((request.session_id, request.agent, request.model, *head))
+    return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def tool_variant(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
@@ -167,6 +186,10 @@ def tool_variant(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
     return tuple(tool.name for tool in tools)
 
 
-def text_of(message: Message) -> str:
-    """The text of a message, parts joined by lines."""
-    return "\n".join(t for p in message.parts if (t := getattr(p, "text", "")))
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_PAIRS = re.compile(rb"\\\\|" + _HIGH + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")")
+
+
+def mend_surrogates(data: bytes) -> bytes:
+    """JSON bytes with each half surrogate escape replaced by U+FFFD."""
+    return _PAIRS.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)

@@ -13,7 +13,7 @@
 
 A request that is refused gets the vendor's 400 and takes no reply. Without replies the vendor says "ok". `Fault`
 answers a status, cuts the stream, or falls silent. `dialect` (Chat: openai, mistral, deepseek, kimi) and `image_limit`
-(bytes of base64) make a vendor stricter. Signatures that `Reply` gives are seals over the very text (`seal`), so that an
+(bytes of base64) make a vendor stricter. Signatures that `Reply` gives are seals over the very text (`seal`): an
 altered or foreign one is refused by whoever looks, without a common memory. `PROTOCOLS` names all four.
 """
 

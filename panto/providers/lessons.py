@@ -1,0 +1,68 @@
+"""What a server's refusals teach about what to leave out: members of the body, tools, images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from panto.providers.failure import Failure
+from panto.providers.images import Mark, images_in, mark_of
+from panto.providers.names import Names
+from panto.schema.messages import Request, ToolSpec
+
+_NUMBERED = re.compile(r"(?:tools|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
+_GEMINI = re.compile(r"function_?declarations\[(\d+)\]", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"(?:function|tool)s?\.? ?(?:schema for function )?['\"`:]+ ?['\"]?([A-Za-z0-9_.-]+)['\"`]?", re.IGNORECASE
+)
+_IMAGE = re.compile(r"\bimages?\b|image_|inline_?data|media type", re.IGNORECASE)
+
+
+class Lessons:
+    """One server's, for as long as the process lives: a lesson learnt once is not asked for again."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.members: set[str] = set()
+        self.images: frozenset[Mark] = frozenset()
+        self._tools: set[ToolSpec] = set()
+
+    def tools(self, request: Request) -> tuple[ToolSpec, ...]:
+        """The request's tools without those that were refused (a changed one is tried again)."""
+        if not self._tools:
+            return request.tools
+        return tuple(tool for tool in request.tools if tool not in self._tools)
+
+    def learn(self, failure: Failure, request: Request, optional: Sequence[str]) -> str | None:
+        """What a 400 says about a tool, an image or one of the `optional` members; see Wire.adapt."""
+        if failure.kind not in ("invalid_request", "overflow") or failure.status not in (0, 400, 413, 422):
+            return None
+        if failure.kind == "invalid_request":
+            if tool := self._blamed(failure.detail, request):
+                self._tools.add(tool)
+                return f"the tool {tool.name} is switched off: {self.host} refuses it ({failure.detail[:200]})"
+            for name in optional:
+                if re.search(rf"\b{name}\b", failure.detail) and name not in self.members:
+                    self.members.add(name)
+                    return ""
+        if _IMAGE.search(failure.detail):
+            return self._blind(request)
+        return None
+
+    def _blamed(self, text: str, request: Request) -> ToolSpec | None:
+        tools = self.tools(request)
+        if found := _GEMINI.search(text) or _NUMBERED.search(text):
+            at = int(found[1])
+            return tools[at] if at < len(tools) else None
+        names = Names(tool.name for tool in tools)
+        wire = {names.to_wire(tool.name): tool for tool in tools}
+        return next((wire[name] for name in _QUOTED.findall(text) if name in wire), None)
+
+    def _blind(self, request: Request) -> str | None:
+        """The newest image is the one that is new to the server."""
+        left = [image for image in images_in(request) if mark_of(image) not in self.images]
+        if not left:
+            return None
+        self.images |= {mark_of(left[-1])}
+        name = left[-1].name or left[-1].media_type
+        return f"the image {name} is left out: {self.host} refuses it"
