@@ -175,6 +175,15 @@ def _write(db: sqlite3.Connection, handle: Handle, bodies: Bodies, entry: Entry,
     return Landing("written", seq, digest, tuple(found), values)
 
 
+def index_words(
+    db: sqlite3.Connection, bodies: Bodies, id: str, seq: int, events: list[AnyEvent]
+) -> str:
+    """Put what a stored commit says into the word index; the last prompt's text, "" if none."""
+    names = {shown(event) for event in events if isinstance(event, InputSubmitted | ModelStepCompleted)}
+    values = {name: bodies.value(db, name) for name in names if name is not None}
+    return _index(db, id, seq, events, {name: value for name, value in values.items() if value is not None})
+
+
 def _index(db: sqlite3.Connection, id: str, seq: int, events: list[AnyEvent], values: dict[Digest, Body]) -> str:
     """Put what was said into the word index; the last prompt's text, "" if none."""
     prompt = ""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from panto.schema.errors import Missing, UsageError
 from panto.schema.queries import SessionRow
 from panto.session import lease
 from panto.session.ownership import owned
+from panto.session.projection import load
+from panto.session.read import lineage
 
 if TYPE_CHECKING:
     import sqlite3
@@ -98,6 +102,57 @@ def resolve(db: sqlite3.Connection, prefix: str) -> str:
         more = ["  …"] if len(found) > 8 else []
         raise UsageError(f"several sessions begin with {prefix!r}:\n" + "\n".join(lines + more), "give more digits")
     return str(text if any(row[0] == text for row in found) else found[0][0])
+
+
+def refresh(db: sqlite3.Connection, id: str) -> None:
+    """Set a session's row from its commits: for one that was forked, imported or repaired. Raises Corrupt."""
+    line = lineage(db, id)
+    live = load(db, id, line)
+    settings, view = live.state.settings, live.view
+    last = db.execute("SELECT time FROM commits WHERE segment = ? AND seq = ?", (id, live.seq)).fetchone()
+    said = ""
+    for segment, seq in reversed(line):
+        row = db.execute(
+            "SELECT words.text FROM said JOIN words ON words.rowid = said.id"
+            " WHERE segment = ? AND seq <= ? AND kind = 'prompt' ORDER BY said.id DESC LIMIT 1",
+            (segment, seq),
+        ).fetchone()
+        said = said or (row[0] if row else "")
+    db.execute(
+        "UPDATE session SET head = ?, digest = ?, count = ?, title = ?, cwd = ?, model = ?, turns = ?, tokens = ?,"
+        " cost = ?, prompt = ?, time = coalesce(?, time) WHERE id = ?",
+        (
+            live.seq, bytes.fromhex(live.digest), live.count, settings.title, settings.cwd, settings.model,
+            len(view.turns), view.usage.input + view.usage.output, view.cost, said[:400], last and last[0], id,
+        ),
+    )  # fmt: skip
+
+
+class Hit(Struct, frozen=True):
+    """A message that was found. `text` is the piece around the words; `seq` its commit; `time` UTC seconds."""
+
+    session: str
+    short: str
+    title: str
+    seq: int
+    kind: str
+    text: str
+    time: float
+
+
+def search(db: sqlite3.Connection, words: str, limit: int) -> tuple[Hit, ...]:
+    """Messages that have all the words, newest first."""
+    if not words.strip():
+        return ()
+    found = db.execute(
+        "SELECT session.id, session.title, said.seq, said.kind, snippet(words, 0, '', '', '…', 24), commits.time"
+        " FROM words JOIN said ON said.id = words.rowid JOIN session ON session.id = said.segment"
+        " JOIN commits ON commits.segment = said.segment AND commits.seq = said.seq"
+        " WHERE words MATCH ? ORDER BY said.id DESC LIMIT ?",
+        (_query(words), limit),
+    ).fetchall()
+    shorts = short_ids(db)
+    return tuple(Hit(r[0], shorts[r[0]], r[1], r[2], r[3], " ".join(r[4].split()), r[5] / 1000) for r in found)
 
 
 def prompts(db: sqlite3.Connection, cwd: str, limit: int) -> tuple[str, ...]:

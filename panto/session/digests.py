@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from panto.schema.bodies import RequestManifest
 from panto.schema.codec import Digest
 from panto.schema.events import (
     AnyEvent,
@@ -50,6 +51,18 @@ def shown(event: AnyEvent) -> Digest | None:
             return event.value
         case _:
             return None
+
+
+def needed(event: AnyEvent) -> tuple[Digest, ...]:
+    """Every body that must outlive a collection: what the event names, and what its files held before a change."""
+    files = event.files if isinstance(event, ToolCallCompleted | ToolCallFailed) else ()
+    before = tuple(each.before for each in files if each.before is not None and each.before != each.after)
+    return named(event) + before
+
+
+def parts(manifest: RequestManifest) -> tuple[Digest, ...]:
+    """The bodies that a request's manifest names."""
+    return manifest.system + manifest.tools + manifest.messages
 
 
 def named(event: AnyEvent) -> tuple[Digest, ...]:

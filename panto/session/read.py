@@ -15,7 +15,7 @@ Lineage = tuple[tuple[str, int], ...]
 """Segments from the root to the one itself, each with the last seq that belongs (the own one: the largest integer)."""
 
 ENDLESS = 2**63 - 1
-_COLUMNS = "segment, seq, epoch, time, prev, digest, body"
+COLUMNS = "segment, seq, epoch, time, prev, digest, body"
 
 
 def lineage(db: sqlite3.Connection, segment: str) -> Lineage:
@@ -33,7 +33,8 @@ def lineage(db: sqlite3.Connection, segment: str) -> Lineage:
     return tuple(reversed(found))
 
 
-def _commit(row: tuple[str, int, int, int, bytes, bytes, bytes]) -> Commit:
+def commit_of(row: tuple[str, int, int, int, bytes, bytes, bytes]) -> Commit:
+    """A row of COLUMNS as a commit."""
     segment, seq, epoch, time, prev, digest, body = row
     return Commit(segment, seq, epoch, time, prev.hex(), digest.hex(), bytes(body))
 
@@ -42,20 +43,20 @@ def commits(db: sqlite3.Connection, line: Lineage, after: int = -1) -> Iterator[
     """Commits with seq above `after`, in order, through all segments of the lineage."""
     for segment, last in line:
         if after < last:
-            query = f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq > ? AND seq <= ? ORDER BY seq"
-            yield from map(_commit, db.execute(query, (segment, after, last)))
+            query = f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq > ? AND seq <= ? ORDER BY seq"
+            yield from map(commit_of, db.execute(query, (segment, after, last)))
 
 
 def commits_back(db: sqlite3.Connection, line: Lineage, before: int = ENDLESS) -> Iterator[Commit]:
     """Commits with seq below `before`, newest first."""
     for segment, last in reversed(line):
-        query = f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq < ? AND seq <= ? ORDER BY seq DESC"
-        yield from map(_commit, db.execute(query, (segment, before, last)))
+        query = f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq < ? AND seq <= ? ORDER BY seq DESC"
+        yield from map(commit_of, db.execute(query, (segment, before, last)))
 
 
 def commit_at(db: sqlite3.Connection, segment: str, seq: int) -> Commit:
     """One commit of a segment itself. Raises Corrupt where it is not there."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM commits WHERE segment = ? AND seq = ?", (segment, seq)).fetchone()
+    row = db.execute(f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq = ?", (segment, seq)).fetchone()
     if row is None:
         raise Corrupt(f"commit {seq} of session {segment[:8]} is gone", segment, seq)
-    return _commit(row)
+    return commit_of(row)

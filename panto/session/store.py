@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pathlib
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,7 +32,12 @@ from panto.session.session import Session
 if TYPE_CHECKING:
     import sqlite3
 
+    from panto.session.catalog import Hit
+    from panto.session.collect import Collected
     from panto.session.command import Command
+    from panto.session.importing import Imported
+    from panto.session.repair import Repaired
+    from panto.session.verify import Report
     from panto.session.viewer import Viewer
 
 
@@ -118,7 +123,7 @@ class Store:
             state = evolve(state, decided[0], (0, len(events)))
             events.append(decided)
         entry = Entry(tuple((c.id, c.intent) for c in given), tuple(events), None, (), state.settings)
-        holder, bodies = self._holder(), self.bodies
+        holder, bodies = self.holder(), self.bodies
 
         def job(db: sqlite3.Connection) -> tuple[Taken, Projection]:
             taken = ownership.create(db, birth, holder)
@@ -140,10 +145,10 @@ class Store:
         """
         id = await self.resolve(name)
         if id in self._open or id in self._opening:
-            raise ownership.owned(id, self._holder())
+            raise ownership.owned(id, self.holder())
         self._opening.add(id)
         try:
-            holder = self._holder()
+            holder = self.holder()
             taken = await self.writer.run(lambda db: ownership.take(db, id, holder, take_over=take_over))
             return self._adopt(taken, await self._load(taken))
         finally:
@@ -174,7 +179,8 @@ class Store:
             self._beat = self._loop.call_later(lease.DURATION / 3, self._renew)
         return session
 
-    def _holder(self) -> lease.Holder:
+    def holder(self) -> lease.Holder:
+        """This store's lease, fresh."""
         return lease.own(self._lease, time.time())
 
     async def fork(self, name: str, before_turn: str | None = None) -> Session:
@@ -194,7 +200,7 @@ class Store:
             return point(db, new, id, before_turn)
 
         birth, said = await self.reader.run(job, plain=True)
-        holder = self._holder()
+        holder = self.holder()
         taken = await self.writer.run(lambda db: ownership.create(db, birth, holder))
         live = await self._load(taken)
         view = live.view
@@ -251,16 +257,52 @@ class Store:
         ids = tuple([await self.resolve(name) for name in names])
         for id in ids:
             if id in self._open:
-                raise ownership.owned(id, self._holder())
+                raise ownership.owned(id, self.holder())
         mine = self._lease
         await self.writer.run(lambda db: catalog.delete(db, ids, mine))
+
+    async def search(self, words: str, limit: int = 50) -> tuple[Hit, ...]:
+        """Messages that have all these words (beginnings count), newest first, with the session of each."""
+        return await self.reader.run(lambda db: catalog.search(db, words, limit), plain=True)
+
+    # --- upkeep; `upkeep` has the contracts ---
+
+    def export(self, name: str) -> AsyncIterator[bytes]:
+        """A session as JSON lines, in pieces. Raises Missing, Corrupt."""
+        from panto.session import upkeep
+
+        return upkeep.export(self, name)
+
+    async def import_(self, path: pathlib.Path) -> Imported:
+        """Read a session back from JSON lines. What cannot be used is put aside and told."""
+        from panto.session import upkeep
+
+        return await upkeep.import_(self, path)
+
+    async def verify(self, name: str) -> Report:
+        """Prove a session: chain, index, bodies, folds. The first finding names the first bad commit."""
+        from panto.session import upkeep
+
+        return await upkeep.verify(self, name)
+
+    async def repair(self, name: str) -> Repaired:
+        """Keep all of a session that proves, in a new one where the chain is broken, and say what was lost."""
+        from panto.session import upkeep
+
+        return await upkeep.repair(self, name)
+
+    async def collect(self) -> Collected:
+        """Give back the space of what no session reaches."""
+        from panto.session import upkeep
+
+        return await upkeep.collect(self)
 
     # --- for sessions ---
 
     async def place(self, large: tuple[Staged, ...]) -> None:
         """Make large bodies durable as files, claimed before they are written."""
         names = tuple(staged.digest for staged in large)
-        holder = self._holder()
+        holder = self.holder()
 
         def claim(db: sqlite3.Connection) -> None:
             lease.put(db, holder)
@@ -277,7 +319,7 @@ class Store:
 
     async def retake(self, handle: Handle, live: Projection) -> tuple[Handle, tuple[Commit, ...]]:
         """Own a session anew after a failed write; the commits that storage has beyond the projection."""
-        holder, seq = self._holder(), live.seq
+        holder, seq = self.holder(), live.seq
 
         def job(db: sqlite3.Connection) -> tuple[Handle, tuple[Commit, ...]]:
             return ownership.retake(db, handle, holder), tuple(commits(db, handle.lineage, seq))
@@ -330,7 +372,7 @@ class Store:
         handles = tuple(session.handle for session in self._open.values())
         self._beat = self._loop.call_later(lease.DURATION / 3, self._renew) if handles else None
         if handles:
-            holder = self._holder()
+            holder = self.holder()
             self.writer.run(lambda db: ownership.renew(db, holder, handles)).add_done_callback(self._renewed)
 
     def _renewed(self, renewing: asyncio.Future[tuple[str, ...]]) -> None:
