@@ -1,0 +1,208 @@
+"""The application: mounts the parts and routes between them; decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from textual.app import App, ComposeResult
+from textual.events import AppBlur, AppFocus, Key, Resize
+from textual.screen import Screen
+
+from panto.schema.errors import PantoError
+from panto.schema.ops import Op, Prompt
+from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
+from panto.schema.signals import InputReturned, Left, Noticed, ReasoningStreamed, TextStreamed, ToolProgressed, Update
+from panto.tui.actions import Actions
+from panto.tui.commands import Commands, merged
+from panto.tui.frame import Frame
+from panto.tui.keyboard import GroundTold
+from panto.tui.keys import Keys
+from panto.tui.link import Connect, Link
+from panto.tui.prompt import PromptDesk
+from panto.tui.settings import ScreenSettings
+from panto.tui.widgets.completion import Completion
+from panto.tui.widgets.composer import Composer
+from panto.tui.widgets.question import QuestionPanel
+from panto.tui.widgets.rule import Rule
+from panto.tui.widgets.status import Status
+
+if TYPE_CHECKING:
+    from panto.tui.early import Early
+    from panto.tui.terminal import Terminal
+    from panto.tui.widgets.scroll import Transcript
+
+_DELTAS = (TextStreamed, ReasoningStreamed, ToolProgressed)
+
+
+class MainScreen(Screen[None], inherit_bindings=False):
+    """The one screen; pickers lie over it."""
+
+
+class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
+    """Holds the parts: link, now, transcript, composer. `Frame` keeps the rows around the transcript true."""
+
+    CSS_PATH = "panto.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+
+    def __init__(self, connect: Connect, settings: ScreenSettings, transcript: Transcript,
+                 early: Early | None = None) -> None:  # fmt: skip
+        super().__init__(ansi_color=True)
+        self.settings = settings
+        self.early = early
+        self.terminal: Terminal | None = early.terminal if early else None
+        self.link = Link(connect, self)
+        self.keys = Keys(settings.keys)
+        self.commands = Commands(self)
+        self.transcript = transcript
+        self.completion, self.rule, self.status = Completion(), Rule(), Status()
+        self.question, self.reply, self.composer = QuestionPanel(), Composer(id="reply"), Composer(id="prompt")
+        self.desk = PromptDesk(self, self.composer, self.completion)
+        self.left: Left | None = None
+        self.begin_frame()
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen."""
+        return MainScreen()
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        yield from self._parts()
+
+    def _parts(self) -> Iterator[Transcript | Completion | Rule | QuestionPanel | Composer | Status]:
+        yield self.transcript
+        yield self.completion
+        yield self.rule
+        yield self.question
+        yield self.reply
+        yield self.composer
+        yield self.status
+
+    def on_mount(self) -> None:
+        """The composer takes the keys, then the engine is built."""
+        self.composer.focus()
+        self.take_over()
+        self.sync()
+        self.call_after_refresh(lambda: self.link.start(self.link.open()))
+
+    # --- from the engine ---------------------------------------------------------------------------------------
+
+    async def opened(self, primary: str, history: History, read_only: bool) -> None:
+        """Draw a session anew."""
+        self.begin_session(primary)
+        for fact in history.facts:
+            self.now.apply(fact, time.monotonic())
+        self.now.running = False
+        self.transcript.load(history)
+        if not history.facts:
+            self.transcript.greet(self.settings.greeting)
+        status = await self.link.ask(AskStatus())
+        contributions = await self.link.ask(AskContributions())
+        if status is not None:
+            self.now.apply(status, time.monotonic())
+        if contributions is not None:
+            self.now.contributions = contributions
+        self.desk.rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
+        self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
+        self.desk.changed()
+        self.sync()
+        if self.settings.prompt and not history.facts:
+            self.link.submit(Prompt(self.settings.prompt))
+        self.settings = self.settings._replace(prompt="", opening="")
+
+    def update(self, update: Update) -> None:
+        """Something happened: everyone concerned hears of it."""
+        self.now.apply(update, time.monotonic())
+        if update.agent in (self.now.primary, ""):
+            self.transcript.apply(update)
+        if isinstance(update, InputReturned):
+            self.desk.give_back(update.text)
+        if not isinstance(update, _DELTAS):
+            self.sync()
+
+    def refused(self, op: Op | None, error: PantoError) -> None:
+        """Show why, and give back what was written."""
+        if isinstance(op, Prompt):
+            self.desk.give_back(op.text)
+        self.answered.clear()
+        self.rule.stopping = False
+        self.say(error.message, "wrong", error.hint)
+        self.sync()
+
+    def gone(self, left: Left) -> None:
+        """The engine has closed: nothing is left to show."""
+        self.left = left
+        self.leave(self.return_code or 0)
+
+    def say(self, text: str, level: Literal["info", "attention", "wrong"] = "info", hint: str = "",
+            key: str = "") -> None:  # fmt: skip
+        """A notice of the screen's own in the transcript."""
+        self.transcript.apply(Noticed(self.now.primary, text, level, hint, key))
+
+    # --- from the person ---------------------------------------------------------------------------------------
+
+    def on_key(self, event: Key) -> None:
+        """Keys that no widget took."""
+        event.stop()
+        if self.chord:
+            self.chord_key(event.key)
+            return
+        action = self.keys.action(event.key)
+        if action is not None and (self.screen is self.main or action in ("interrupt", "redraw", "suspend")):
+            getattr(self, f"action_{action}")()
+        elif action is None:
+            self.shortcut(event.key)
+
+    def on_composer_changed(self, message: Composer.Changed) -> None:
+        """Typed: complete."""
+        self.last_key = time.monotonic()
+        if message.composer is self.composer:
+            self.desk.changed()
+
+    def on_composer_edge(self, message: Composer.Edge) -> None:
+        """Past the first or last row: history."""
+        if message.composer is self.composer:
+            self.desk.edge(message.step)
+
+    def on_composer_pasted(self, message: Composer.Pasted) -> None:
+        """Pasted text."""
+        if message.composer is self.composer:
+            self.desk.pasted(message.text)
+        else:
+            message.composer.draft.insert(message.text)
+            message.composer.touched()
+
+    def on_transcript_unseen(self, message: Transcript.Unseen) -> None:
+        """Rows came below a reader who scrolled up."""
+        self.rule.unseen = message.count
+        self.rule.redraw()
+
+    def on_transcript_need_older(self, message: Transcript.NeedOlder) -> None:
+        """The beginning of what is loaded is near."""
+        self.link.start(self.load_older(message.before))
+
+    def on_transcript_open_pager(self, message: Transcript.OpenPager) -> None:
+        """Something whole."""
+        self.show_text(message.text)
+
+    def on_transcript_open_child(self, message: Transcript.OpenChild) -> None:
+        """A child agent's own transcript."""
+        self.show_child(message.agent)
+
+    def on_ground_told(self, message: GroundTold) -> None:
+        """The terminal's background is known."""
+        self.ground_told(message.dark)
+
+    def on_app_blur(self, _event: AppBlur) -> None:
+        """The person looks elsewhere."""
+        self.looked_at = False
+
+    def on_app_focus(self, _event: AppFocus) -> None:
+        """The person is back."""
+        self.looked_at = True
+
+    def on_resize(self, _event: Resize) -> None:
+        """Another size."""
+        self.call_after_refresh(self.place_completion)

@@ -1,0 +1,87 @@
+"""Slash commands: the few that only open something on the screen, and the way of all others to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from panto.schema.ops import NewSession, OpenSession, RunCommand
+from panto.schema.queries import CommandRow
+
+if TYPE_CHECKING:
+    from panto.tui.app import PantoApp
+
+VISUAL = (
+    CommandRow("agents", "child agents and their transcripts"),
+    CommandRow("copy", "copy the last answer"),
+    CommandRow("help", "keys and commands"),
+    CommandRow("model", "choose the model", "[name]"),
+    CommandRow("new", "leave this session and begin another"),
+    CommandRow("quit", "leave panto"),
+    CommandRow("resume", "open an earlier session", "[id]"),
+    CommandRow("rewind", "go back to an earlier turn"),
+    CommandRow("search", "search the transcript", "<words>"),
+    CommandRow("sessions", "all sessions"),
+    CommandRow("settings", "what is in force, and from where"),
+    CommandRow("theme", "choose the colours", "[name]"),
+    CommandRow("tree", "turns: rewind or fork from any"),
+)
+
+
+def merged(rows: tuple[CommandRow, ...], theme: str) -> tuple[CommandRow, ...]:
+    """The engine's commands and the screen's own, in alphabetical order; present values where the screen knows them."""
+    known = {row.name.lstrip("/"): row for row in (*VISUAL, *rows)}
+    known["theme"] = CommandRow("theme", "choose the colours", "[name]", theme)
+    return tuple(known[name] for name in sorted(known))
+
+
+class Commands:
+    """Runs what was typed after a slash."""
+
+    def __init__(self, app: PantoApp) -> None:
+        self._app = app
+        self._own: dict[str, Callable[[str], None]] = {
+            "agents": lambda _rest: app.action_agents(),
+            "copy": lambda _rest: app.copy_answer(),
+            "exit": lambda _rest: app.action_leave_now(),
+            "help": lambda _rest: app.action_help(),
+            "new": lambda _rest: app.link.submit(NewSession()),
+            "quit": lambda _rest: app.action_leave_now(),
+            "resume": self._resume,
+            "rewind": lambda _rest: app.action_tree(),
+            "search": app.find,
+            "sessions": lambda _rest: app.action_sessions(),
+            "settings": lambda _rest: app.action_settings(),
+            "theme": self._theme,
+            "tree": lambda _rest: app.action_tree(),
+        }
+
+    def run(self, text: str, rows: tuple[CommandRow, ...]) -> bool:
+        """Run a command as typed; False (and said so) when there is none of this name. Nothing is guessed."""
+        name, _, rest = text[1:].partition(" ")
+        name, rest = name.strip(), rest.strip()
+        if name == "model" and not rest:
+            self._app.action_model()
+        elif name in self._own:
+            self._own[name](rest)
+        elif any(row.name.lstrip("/") == name for row in rows):
+            self._app.link.submit(RunCommand(text))
+        elif not self._app.link.ready:
+            self._app.say("still starting: commands come in a moment", "attention")
+            return False
+        else:
+            self._app.say(f"no command /{name}", "attention", "/help lists them; nothing was sent")
+            return False
+        return True
+
+    def _resume(self, rest: str) -> None:
+        if rest:
+            self._app.link.submit(OpenSession(rest))
+        else:
+            self._app.action_sessions()
+
+    def _theme(self, rest: str) -> None:
+        if rest:
+            self._app.set_theme(rest)
+        else:
+            self._app.action_theme()

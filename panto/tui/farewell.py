@@ -1,0 +1,30 @@
+"""What stays in the terminal: the title, the last answer, what it came to, and how to come back."""
+
+from __future__ import annotations
+
+from panto.schema.signals import Left
+from panto.tui.now import Now
+from panto.tui.sanitize import clean, clean_line
+from panto.tui.settings import ScreenSettings
+from panto.tui.units import money, plural, tokens
+
+ANSWER_LINES = 20
+
+
+def farewell(now: Now, left: Left | None, settings: ScreenSettings) -> tuple[str, ...]:
+    """The lines, none for a session in which nothing was said or with `leave = "nothing"`."""
+    if settings.leave == "nothing" or not now.turns:
+        return ()
+    title = (now.status.title if now.status else "") or now.first_prompt
+    answer = clean(now.answer).strip("\n").split("\n") if now.answer else []
+    if settings.leave == "last" and len(answer) > ANSWER_LINES:
+        answer = [*answer[: ANSWER_LINES - 1], f"… {len(answer) - ANSWER_LINES + 1} more lines"]
+    facts = [plural(now.turns, "turn"), f"{tokens(now.tokens)} tokens", money(now.cost or 0.0)]
+    added, removed = now.lines
+    if len(now.changed) == 1:
+        facts.insert(0, f"{clean_line(next(iter(now.changed)))} +{added} −{removed}")
+    elif now.changed:
+        facts.insert(0, f"{len(now.changed)} files +{added} −{removed}")
+    back = left.summary if left is not None and left.summary else (f"panto --resume {now.primary[:8]}",)
+    body = [clean_line(title, 100), *answer, " · ".join(fact for fact in facts if fact), "", *back]
+    return tuple(f"  {line}".rstrip() for line in body)

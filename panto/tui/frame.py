@@ -1,0 +1,289 @@
+"""Keeps the rows around the transcript true: rule, question or composer, status, hints, cursor, title."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import TYPE_CHECKING, cast
+
+from textual.events import Key
+from textual.timer import Timer
+
+from panto.schema.ops import RunCommand
+from panto.schema.queries import AskHistory
+from panto.tui import manners
+from panto.tui.driver import PantoDriver
+from panto.tui.keyboard import ground_in
+from panto.tui.looks import Looks
+from panto.tui.now import Held, Now
+from panto.tui.prompt import run_outside
+from panto.tui.widgets.question import QuestionPanel
+from panto.tui.widgets.status import short_path
+
+if TYPE_CHECKING:
+    from panto.tui.app import PantoApp
+
+TICK_S = 0.125
+HINT_S = 2.0
+
+
+class Frame(Looks):
+    """Mixed into the application."""
+
+    now: Now
+    looked_at = True
+    last_key = -10.0
+    _ticking: Timer | None = None
+    _asked: Held | None = None
+    _was_busy = False
+    _title = ""
+    _leaving = False
+
+    def begin_frame(self: PantoApp) -> None:
+        """Before anything is mounted."""
+        self.now = Now()
+        self.answered: set[str] = set()
+        self.begin_looks()
+        self.begin_session("")
+
+    def begin_session(self: PantoApp, primary: str) -> None:
+        """Another session is shown."""
+        contributions = self.now.contributions
+        self.now = Now(primary=primary, contributions=contributions)
+        self.answered.clear()
+        self.rule.now = self.status.now = self.now
+        self.rule.stopping = False
+        self.status.cwd = self.settings.cwd
+
+    def take_over(self: PantoApp) -> None:
+        """The composer has the focus: take what was typed into the first frame, and let keys come."""
+        self._ticking = self.set_interval(TICK_S if self.motion else 1.0, self._tick, pause=True)
+        self.main = self.screen
+        driver = self._driver
+        if isinstance(driver, PantoDriver):
+            if self.early is not None:
+                shown, driver.first = self.early.stop()
+                dark = ground_in(driver.first)
+                if dark is not None:
+                    self._dark = dark
+                    self.palette = self.palette_of(self.theme_name)
+                if shown:
+                    self.composer.set_text(shown)
+                self.early = None
+            driver.ready.set()
+        if self.settings.opening == "sessions":
+            self.action_sessions()
+        for problem in self.keys.problems:
+            self.say(problem, "attention")
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+
+    # --- what is going on --------------------------------------------------------------------------------------
+
+    def sync(self: PantoApp) -> None:
+        """Make the rows around the transcript say what is true now."""
+        now = self.now
+        self.rule.unseen = self.transcript.unseen
+        if not now.busy:
+            self.rule.stopping = False
+        held = next((one for one in now.held if one.call not in self.answered), None)
+        if held is not self._asked:
+            self._show_question(held)
+        self._hint_waiting()
+        if self._ticking is not None:
+            if now.busy or now.retry is not None:
+                self._ticking.resume()
+            else:
+                self._ticking.pause()
+        self._announce(held)
+        self.rule.redraw()
+        self.status.redraw()
+        self.brought_themes()
+
+    def _tick(self: PantoApp) -> None:
+        self.step += 1
+        self.rule.redraw()
+
+    def activity(self: PantoApp) -> str:
+        """What runs, in the words of the transcript."""
+        return self.transcript.activity(time.time()) or "working"
+
+    def shortcut(self: PantoApp, key: str) -> None:
+        """A key an extension took."""
+        for one in self.now.contributions.shortcuts:
+            if one.key == key:
+                self.link.submit(RunCommand(one.command))
+                return
+
+    # --- questions ---------------------------------------------------------------------------------------------
+
+    def _show_question(self: PantoApp, held: Held | None) -> None:
+        self._asked = held
+        self.reply.display = False
+        self.composer.display = held is None
+        self.question.display = held is not None
+        self.rule.left = ""
+        if held is None:
+            self.question.held = None
+            self.hint("")
+            self.composer.focus()
+            return
+        self.completion.close()
+        self.question.cwd = short_path(self.now.status.cwd if self.now.status else "")
+        self.question.ask(held, self.last_key)
+
+    def _hint_waiting(self: PantoApp) -> None:
+        if self._asked is not None:
+            waiting = sum(1 for one in self.now.held if one.call not in self.answered)
+            self.rule.left = self.question.title()
+            self.rule.right = self.question.fact(waiting)
+
+    def on_question_panel_decided(self: PantoApp, message: QuestionPanel.Decided) -> None:
+        """An answer: to the engine; the next question may come."""
+        self.answered.add(message.held.call)
+        self.link.submit(message.op)
+        self.sync()
+
+    def on_question_panel_reply(self: PantoApp, message: QuestionPanel.Reply) -> None:
+        """A text is wanted, or not any more."""
+        self.reply.display = message.text is not None
+        if message.text is not None:
+            self.reply.clear()
+            self.reply.set_text(message.text)
+            self.reply.intercept = self._reply_key
+            self.reply.focus()
+        self._hint_waiting()
+        self.rule.redraw()
+
+    def _reply_key(self: PantoApp, event: Key) -> bool:
+        action = self.keys.action(event.key)
+        if action == "newline":
+            self.reply.newline()
+        elif action == "send":
+            problem = self.question.replied(self.reply.draft.text)
+            if problem:
+                self.passing_hint(problem)
+        return action in ("newline", "send")
+
+    def on_question_panel_typed(self: PantoApp, message: QuestionPanel.Typed) -> None:
+        """A key that came before the question was alive."""
+        self.last_key = time.monotonic()
+        self.composer.edit(message.key, message.character)
+
+    def back_to_prompt(self: PantoApp) -> None:
+        """Focus where typing goes."""
+        target = self.question if self._asked else self.composer
+        target.focus()
+        self.sync()
+
+    # --- hints, title, notices ---------------------------------------------------------------------------------
+
+    def hint(self: PantoApp, text: str) -> None:
+        """Words at the rule's right end, "" the mode again."""
+        if self._asked is None and self.rule.right != text:
+            self.rule.right = text
+            self.rule.redraw()
+
+    def passing_hint(self: PantoApp, text: str) -> None:
+        """A hint that goes by itself."""
+        self.hint(text)
+        self.set_timer(HINT_S, lambda: self.hint("") if self.rule.right == text else None)
+
+    def say_sent(self: PantoApp, text: str) -> None:
+        """A prompt was sent; before the engine is there, show that it is kept."""
+        if not self.link.ready:
+            self.say(f"» {text}", hint="sent as soon as panto is ready", key="early")
+
+    def _announce(self: PantoApp, held: Held | None) -> None:
+        busy = self.now.busy
+        if held is None and self._was_busy and not busy:
+            self._call_for("panto: done")
+        self._was_busy = busy
+        sign = "? " if held else "⠿ " if busy else ""
+        name = (self.now.status.title if self.now.status else "") or short_path(self.settings.cwd)
+        title = f"{sign}panto · {name}" if name else f"{sign}panto"
+        if title != self._title:
+            if held and not self._title.startswith("?"):
+                self._call_for("panto asks: " + self.question.title())
+            self._title = title
+            self.tell_terminal(manners.title(title))
+
+    def _call_for(self: PantoApp, text: str) -> None:
+        if not self.looked_at and self.settings.notify:
+            self.tell_terminal(manners.notice(text))
+
+    def tell_terminal(self: PantoApp, sequence: str) -> None:
+        """Write a sequence that draws nothing."""
+        if self._driver is not None and not self._driver.is_headless:
+            self._driver.write(sequence)
+
+    # --- places ------------------------------------------------------------------------------------------------
+
+    def place_completion(self: PantoApp) -> None:
+        """Directly above the rule."""
+        if self.completion.display:
+            rows = self.completion.styles.height
+            height = int(rows.value) if rows is not None else 1
+            self.completion.styles.offset = (0, max(0, self.rule.region.y - height))
+
+    @property
+    def cursor_shown(self: PantoApp) -> str:
+        """The sequence that shows or hides the terminal's cursor."""
+        return "\x1b[?25h" if getattr(self.focused, "shows_cursor", False) else "\x1b[?25l"
+
+    def _begin_update(self: PantoApp) -> None:
+        self.tell_terminal("\x1b[?2026h\x1b[?25l")
+
+    def _end_update(self: PantoApp) -> None:
+        self.tell_terminal(f"{self.cursor_shown}\x1b[?2026l")
+
+    async def outside(self: PantoApp, command: list[str]) -> int:
+        """Run a program on the terminal, panto out of the way; returns its exit code. Raises OSError."""
+        with self.suspend():
+            code = await run_outside(command)
+        cast(PantoDriver, self._driver).ready.set()
+        self.refresh(layout=True)
+        return code
+
+    def find(self: PantoApp, words: str) -> None:
+        """Search the transcript."""
+        found = self.transcript.search(words)
+        if found:
+            self.transcript.focus()
+            self.passing_hint(f"{found} found · n p to the next")
+        elif words:
+            self.passing_hint("not found")
+
+    async def load_older(self: PantoApp, before: tuple[int, int]) -> None:
+        """Put the page before what is loaded in front of it."""
+        page = await self.link.ask(AskHistory(before=before))
+        if page is not None:
+            self.transcript.prepend(page)
+
+    def show_text(self: PantoApp, text: str) -> None:
+        """A text on the whole screen."""
+        from panto.tui.screens.pager import PagerScreen
+
+        self.push_screen(PagerScreen(text))
+
+    def show_child(self: PantoApp, agent: str) -> None:
+        """A child agent's transcript, live."""
+        from panto.tui.screens.agents import ChildScreen
+
+        self.push_screen(ChildScreen(agent))
+
+    def take_completion(self: PantoApp) -> None:
+        """A click chose a row."""
+        self.desk.take()
+
+    def leave(self: PantoApp, code: int) -> None:
+        """Shut the engine down, then end."""
+        if not self._leaving:
+            self._leaving = True
+            self.hint("leaving")
+            self.link.start(self._leave(code))
+
+    async def _leave(self: PantoApp, code: int) -> None:
+        await self.link.close()
+        self.exit(code, return_code=code)

@@ -1,0 +1,107 @@
+"""The whole life of the screen: from the first frame's hand-over to what stays in the scrollback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import NamedTuple
+
+from panto.schema.client import Client
+from panto.schema.errors import UsageError
+from panto.tui.early import Early
+from panto.tui.farewell import farewell
+from panto.tui.settings import ScreenSettings
+from panto.tui.terminal import GRACE_S, Terminal, restore_and_die, take
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class Farewell(NamedTuple):
+    """How it ended: the process's exit code and the lines to leave in the scrollback."""
+
+    code: int
+    lines: tuple[str, ...]
+
+
+async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, settings: ScreenSettings) -> Farewell:
+    """Run the screen in the running loop until the person leaves or a signal ends it.
+
+    `connect` builds the engine once the prompt takes keys. `early` is the first frame, or None: then the terminal is
+    taken here. Raises UsageError where there is no terminal fit for a screen.
+    """
+    _prepare_environment()
+    terminal = early.terminal if early is not None else take()
+    if terminal is None:
+        raise UsageError("no terminal to draw on", "use -p for a run without a screen")
+    from panto.tui.app import PantoApp
+    from panto.tui.driver import PantoDriver
+    from panto.tui.widgets.scroll import Transcript
+
+    app = PantoApp(connect, settings, Transcript(id="transcript"), early)
+    app.terminal = terminal
+    app.driver_class = PantoDriver
+    guard = Guard(terminal, asyncio.get_running_loop(), lambda code: app.leave(code))
+    guard.install()
+    try:
+        code = await app.run_async(mouse=settings.mouse)
+    finally:
+        terminal.give_back()
+        guard.remove()
+    if app._exception is not None:
+        raise app._exception
+    lines = farewell(app.now, app.left, settings) if not guard.number else ()
+    return Farewell(128 + guard.number if guard.number else code or 0, lines)
+
+
+def _prepare_environment() -> None:
+    """What Textual reads while it is imported."""
+    os.environ.setdefault("TEXTUAL_FPS", "120")
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    if "NO_COLOR" in os.environ:
+        os.environ["TEXTUAL_THEME"] = "ansi-dark"
+
+
+class Guard:
+    """Signals that end panto: the terminal is given back at once, the session closed, and if that hangs, killed."""
+
+    def __init__(self, terminal: Terminal, loop: asyncio.AbstractEventLoop, leave: Callable[[int], None]) -> None:
+        self._terminal = terminal
+        self._loop = loop
+        self._leave = leave
+        self._before: dict[int, object] = {}
+        self.number = 0
+
+    def install(self) -> None:
+        """From now on signals come here (also while the loop is busy)."""
+        for number in (*_ENDING, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._caught)
+        threading.excepthook = self._thread_failed
+
+    def remove(self) -> None:
+        """Signals end the process again, without the screen's part."""
+        for number in self._before:
+            signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
+
+    def _caught(self, number: int, _frame: FrameType | None) -> None:
+        if self.number:
+            restore_and_die(self._terminal, number)
+        self.number = number
+        self._terminal.give_back()
+        threading.Thread(target=self._die_later, name="panto-end", daemon=True).start()
+        self._loop.call_soon_threadsafe(self._leave, 128 + number)
+
+    def _die_later(self) -> None:
+        time.sleep(GRACE_S)
+        os._exit(128 + self.number)
+
+    def _thread_failed(self, failed: threading.ExceptHookArgs) -> None:
+        """A thread that dies must not do so unseen."""
+        error = failed.exc_value or RuntimeError(f"{failed.thread} failed")
+        self._loop.call_soon_threadsafe(
+            self._loop.call_exception_handler, {"message": "a thread failed", "exception": error}
+        )

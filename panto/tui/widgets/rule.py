@@ -1,0 +1,59 @@
+"""The line above the prompt: what is going on at its left end, the mode or a hint at its right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from textual.events import Click
+
+from panto.tui.now import MODES, Now
+from panto.tui.widgets.lines import Line, Run
+from panto.tui.widgets.panel import PLAIN, Panel, ruled
+
+
+class Rule(Panel):
+    """Shows `now`; others lay words over its ends while they have something to say."""
+
+    now = Now()
+    left = ""  # a dialog's question, in place of the activity
+    right = ""  # a hint, in place of the mode
+    unseen = 0
+    stopping = False
+
+    def lines(self, width: int, height: int) -> Sequence[Line]:
+        """One row."""
+        return [ruled(self._left(width), self._right(), width, self.palette.aside, self.glyphs.rule)]
+
+    def _left(self, width: int) -> list[Run]:
+        colours, now = self.palette, self.now
+        if self.left:
+            return [(self.left, PLAIN + Style(bold=True))]
+        spinner = (self.panto.spinner, colours.accent)
+        if now.retry is not None:
+            ways = " · Enter now · Esc stops" if width >= 90 else " · Esc stops"
+            return [spinner, (f" {self.panto.activity()}", colours.attention), (ways, colours.aside)]
+        if self.stopping and now.busy:
+            return [spinner, (" stopping", colours.attention)]
+        if now.busy:
+            activity = self.panto.activity()
+            return [spinner, (f" {activity}", PLAIN), (" · Esc stops", colours.aside)]
+        if now.status is not None and not now.status.model:
+            return [("no model", colours.attention)]
+        return []
+
+    def _right(self) -> list[Run]:
+        colours = self.palette
+        if self.right:
+            return [(self.right, colours.aside)]
+        if self.unseen:
+            return [(f"{self.glyphs.down} {self.unseen} new", colours.accent)]
+        mode = self.now.mode
+        style = {"auto": colours.accent, "yolo": colours.attention}.get(mode, colours.aside)
+        return [(MODES[mode], style)] if mode in MODES else []
+
+    def on_click(self, event: Click) -> None:
+        """A click on "n new" goes to the end."""
+        event.stop()
+        if self.unseen:
+            self.panto.action_to_end()

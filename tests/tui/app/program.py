@@ -1,0 +1,67 @@
+"""The screen as a program, with a client that has no engine: what the terminal tests start.
+
+`python -m tests.tui.app.program SCENE` draws the first frame, then runs the scene against a stub client.
+"""
+
+from __future__ import annotations
+
+from panto.tui import early  # first: it draws before anything else is loaded
+
+BEGUN = early.start(
+    early.EarlyGreeting(
+        ("  panto 0.1   ~/shop  main", "  Ask for something, or:  /help  keys and commands"),
+        "ask before running", "sonnet-5.5 medium   ~/shop main", "0 of 200k",
+    )
+) if __name__ == "__main__" else None  # fmt: skip
+
+import asyncio  # noqa: E402
+import sys  # noqa: E402
+
+from panto.schema.bodies import Question  # noqa: E402
+from panto.schema.ops import Decide, Interrupt, Prompt, Withdraw  # noqa: E402
+from panto.schema.signals import InputReturned  # noqa: E402
+from panto.tui.settings import ScreenSettings  # noqa: E402
+from tests.tui.stub_client import ME, StubClient  # noqa: E402
+
+
+class Echo(StubClient):
+    """Answers every prompt with its own text; `hold` asks before it does."""
+
+    scene = ""
+
+    async def submit(self, op: object) -> None:
+        await super().submit(op)  # type: ignore[arg-type]
+        if isinstance(op, Prompt):
+            self.begin(op.text)
+            if self.scene == "hold":
+                self.hold(Question("approval", "bash", "npm install", "no rule allows npm install",
+                                   '{"command": "npm install"}', rule="bash(npm install *)"))  # fmt: skip
+            elif self.scene != "run":
+                self.answer(f"you said: {op.text}")
+                self.end()
+        elif isinstance(op, Interrupt | Decide):
+            self.answer(f"{type(op).__name__} {getattr(op, 'decision', '')}")
+            self.end()
+        elif isinstance(op, Withdraw):
+            self.say(InputReturned(ME, "taken back"))
+
+
+async def main(scene: str) -> int:
+    from panto.tui import run
+
+    async def connect() -> StubClient:
+        client = Echo()
+        client.scene = scene
+        if scene == "slow":
+            await asyncio.sleep(1.0)
+        return client
+
+    settings = ScreenSettings(cwd="/tmp/shop", greeting=("panto 0.1   ~/shop  main", "Ask for something"))
+    end = await run(connect, BEGUN, settings)
+    for line in end.lines:
+        print(line)
+    return end.code
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "")))
