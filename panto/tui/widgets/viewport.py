@@ -49,6 +49,11 @@ class Viewport:
             self.layout.look = look
             return
         anchor = self._anchor()
+        changes, reshaped = self.story.take_changes()  # another size may come before the frame that takes them
+        if reshaped is not None:
+            self.layout.reshape(reshaped)
+        for item in changes:
+            self.layout.stale(item)
         self.selection = None
         self.layout.relook(look)
         if before is None:
