@@ -21,8 +21,9 @@ Setting = Literal["auto", "off", "require"]
 
 _HIDDEN = (
     "~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.docker", "~/.config/gcloud", "~/.config/gh",
-    "~/.password-store", "~/.local/share/keyrings", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium", "~/.netrc", "~/.pgpass",
-    "~/.npmrc", "~/.pypirc", "~/.git-credentials", "~/.config/git/credentials", "~/.cargo/credentials.toml",
+    "~/.password-store", "~/.local/share/keyrings", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium",
+    "~/.netrc", "~/.pgpass", "~/.npmrc", "~/.pypirc", "~/.git-credentials", "~/.config/git/credentials",
+    "~/.cargo/credentials.toml",
 )  # fmt: skip
 """Where programs keep credentials."""
 _REFUSED = "(the sandbox lets commands write only in the workspace and the temporary directory)"
@@ -55,10 +56,10 @@ class Sandbox:
         return "sandbox: writes only here" if self.network else "sandbox: no network, writes only here"
 
     async def wrap(self, argv: Sequence[str], workspace: str, cwd: str, spawner: Spawner) -> list[str]:
-        """The command line that runs `argv` in `cwd`. Raises ToolFailure(unavailable) if "require" cannot be met."""
+        """The command line that runs `argv` in `cwd`. Raises ToolFailure(unavailable): it must and cannot."""
         if not await self.in_force(spawner):
             if self.setting == "require":
-                raise ToolFailure("nothing is run: bubblewrap (bwrap) is required and does not work here", "unavailable")
+                raise ToolFailure("not run: the sandbox is required, and bubblewrap does not work here", "unavailable")
             return list(argv)
         return [*self._prefix(workspace, cwd), *argv]
 

@@ -75,19 +75,15 @@ def encoding_of(data: bytes) -> Encoding | None:
     odd = sum(1 for byte in sample if byte < 32 and byte not in _TEXT_CONTROLS)
     if odd * 100 > len(sample):
         return None
-    stray = len(sample.decode("utf-8", "replace").encode("utf-8")) - len(sample)
-    high = sum(1 for byte in sample if byte >= 128)
-    if stray <= high // 2 + 8 and _mostly_utf8(sample):
-        return UTF8
-    return Encoding("latin-1")
+    return UTF8 if _mostly_utf8(sample) else Encoding("latin-1")
 
 
 def _mostly_utf8(sample: bytes) -> bool:
-    """Whether multi-byte characters that are right outnumber bytes that are wrong."""
+    """Whether there are at least as many right multi-byte characters as wrong bytes: by chance they are rare."""
     text = sample.decode("utf-8", "replace")
     wrong = text.count("\ufffd")
     right = sum(1 for char in text if ord(char) > 127) - wrong
-    return right > wrong
+    return right >= wrong
 
 
 _ESCAPE = re.compile(
