@@ -10,8 +10,8 @@ from panto.app import ground as ground_
 from panto.app import trust as trust_
 from panto.app.argv import COMMAND_HELP, Arguments
 from panto.app.ground import Ground
-from panto.app.main import say_error
 from panto.app.paths import Paths
+from panto.app.saying import say_error
 from panto.schema.errors import UsageError
 
 if TYPE_CHECKING:

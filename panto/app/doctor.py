@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,11 +32,17 @@ class Finding:
 def run(ground: Ground) -> int:
     """Prints all findings; returns 1 if something is wrong, else 0."""
     findings = list(examine(ground))
-    for finding in findings:
-        print(f"{MARK[finding.state]} {finding.text}")
-        if finding.fix:
-            print(f"      fix: {finding.fix}")
+    print(_text(findings))
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
+
+
+def report(ground: Ground) -> str:
+    """All findings as lines. Blocks."""
+    return _text(examine(ground))
+
+
+def _text(findings: Iterable[Finding]) -> str:
+    return "\n".join(f"{MARK[f.state]} {f.text}" + (f"\n      fix: {f.fix}" if f.fix else "") for f in findings)
 
 
 def examine(ground: Ground) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from panto.app import argv as command_line
+from panto.app.saying import say_error
 
 if TYPE_CHECKING:
     from panto.app.paths import Paths
@@ -82,13 +83,6 @@ def refuse_usage(words: list[str], message: str, hint: str = "") -> int:
 
         sys.stdout.buffer.write(jsonl.failed("usage", message))
     return USAGE
-
-
-def say_error(message: str, hint: str = "") -> None:
-    """One clear line on stderr, and the way out below it."""
-    print(f"panto: {message}", file=sys.stderr)
-    if hint:
-        print(f"       {hint}", file=sys.stderr)
 
 
 def _enter(folder: str) -> Paths:

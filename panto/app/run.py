@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from panto.app import ground as ground_
 from panto.app.argv import Arguments
 from panto.app.ground import Ground
 from panto.app.paths import Paths
+from panto.app.saying import say_error
 from panto.schema.errors import UsageError
-
-if TYPE_CHECKING:
-    from panto.app.build import Start
 
 STDIN_LIMIT = 8 << 20
 """Bytes of piped text that are put into a prompt; no model takes more."""
@@ -30,7 +27,7 @@ def run(arguments: Arguments, paths: Paths) -> int:
 
 
 def _headless(arguments: Arguments, ground: Ground) -> int:
-    from panto.app import build
+    from panto.app.drive import drive
     from panto.remote import headless
 
     conversation = arguments.has("--input")
@@ -45,12 +42,13 @@ def _headless(arguments: Arguments, ground: Ground) -> int:
         conversation,
         tuple(f"{said} ({hint})" if hint else said for said, hint in ground_.notices(ground)),
     )
-    start = _start(arguments, attended=conversation)
-    return build.drive(lambda: build.open_house(ground, start), lambda connect: headless.run(connect, task))
+    for said, hint in ground_.notices(ground):
+        say_error(said, hint)
+    return drive(ground, arguments, lambda connect: headless.run(connect, task), attended=conversation)
 
 
 def _lines(arguments: Arguments, ground: Ground) -> int:
-    from panto.app import build
+    from panto.app.drive import drive
     from panto.remote import lines
 
     if arguments.has("--resume") and not arguments.get("--resume"):
@@ -60,28 +58,13 @@ def _lines(arguments: Arguments, ground: Ground) -> int:
         ("Type a request. /help lists commands, Ctrl+C stops a turn, Ctrl+D leaves.",),
         tuple(f"{said} ({hint})" if hint else said for said, hint in ground_.notices(ground)),
     )
-    start = _start(arguments, attended=True)
-    return build.drive(lambda: build.open_house(ground, start), lambda connect: lines.run(connect, opening))
+    return drive(ground, arguments, lambda connect: lines.run(connect, opening))
 
 
 def _screen(arguments: Arguments, paths: Paths) -> int:
     from panto.app import screen
 
-    return screen.run(arguments, paths, _start(arguments, attended=True), " ".join(arguments.words))
-
-
-def _start(arguments: Arguments, *, attended: bool) -> Start:
-    from panto.app.build import Start
-
-    return Start(
-        resume=arguments.get("--resume"),
-        last=arguments.has("--continue"),
-        fork=arguments.get("--fork"),
-        attended=attended,
-        extensions=not arguments.has("--no-extensions"),
-        debug=arguments.has("--debug"),
-        asked=frozenset(name for name in ("model", "reasoning", "mode") if arguments.has(f"--{name}")),
-    )
+    return screen.run(arguments, paths)
 
 
 def _need_terminal() -> None:

@@ -10,14 +10,13 @@ from panto.app.paths import Paths
 from panto.tui import early
 
 if TYPE_CHECKING:
-    from panto.app.build import Start
     from panto.app.ground import Ground
     from panto.tui.settings import ScreenSettings
 
 RULES = {"plan": "read only", "ask": "ask before running", "auto": "accept edits", "yolo": "runs everything"}
 
 
-def run(arguments: Arguments, paths: Paths, start: Start, prompt: str) -> int:
+def run(arguments: Arguments, paths: Paths) -> int:
     """Opens the screen; returns the exit code when the person has left. Raises PantoError."""
     from panto import __version__
 
@@ -26,13 +25,14 @@ def run(arguments: Arguments, paths: Paths, start: Start, prompt: str) -> int:
     first = early.start(early.EarlyGreeting((headline,), RULES.get(mode, RULES["ask"]), _short(paths)))
     lines: tuple[str, ...] = ()
     try:
-        from panto.app import build, ground
+        from panto.app import ground
+        from panto.app.drive import drive
 
         stands = ground.read(paths, arguments.options)
-        settings = _settings(stands, start, headline, prompt)
+        settings = _settings(stands, arguments, headline)
         from panto import tui
 
-        left = build.drive(stands, start, lambda connect: tui.run(connect, first, settings))
+        left = drive(stands, arguments, lambda connect: tui.run(connect, first, settings), screen=True)
         lines = left.lines
         return left.code
     finally:
@@ -47,7 +47,7 @@ def _short(paths: Paths) -> str:
     return "~" + cwd.removeprefix(home) if cwd == home or cwd.startswith(home.rstrip("/") + "/") else cwd
 
 
-def _settings(ground: Ground, start: Start, headline: str, prompt: str) -> ScreenSettings:
+def _settings(ground: Ground, arguments: Arguments, headline: str) -> ScreenSettings:
     from panto import __version__
     from panto.app.ground import notices
     from panto.tui.settings import ScreenSettings
@@ -58,8 +58,8 @@ def _settings(ground: Ground, start: Start, headline: str, prompt: str) -> Scree
         theme=config.screen.theme,
         leave=config.screen.leave,
         keys=tuple(config.keys.items()),
-        prompt=prompt,
-        opening="sessions" if start.pick else "",
+        prompt=" ".join(arguments.words),
+        opening="sessions" if arguments.has("--resume") and not arguments.get("--resume") else "",
         version=__version__,
         greeting=(headline, *warnings),
         cwd=str(ground.paths.cwd),

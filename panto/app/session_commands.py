@@ -149,22 +149,23 @@ async def _fork(store: Store, ground: Ground, words: list[str], arguments: Argum
 
 
 async def _export(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    name, kind = await store.resolve(words[0]), arguments.get("--format", "jsonl")
-    if kind == "jsonl":
-        from panto.session.export import export_lines
-
-        data = b"".join([part async for part in export_lines(store, name)])
-    else:
-        from panto.app import transcript
-
-        facts = await transcript.facts(store, name)
-        text = transcript.markdown(facts) if kind == "markdown" else transcript.html(facts, name)
-        data = text.encode("utf-8", "replace")
+    data = await export_bytes(store, await store.resolve(words[0]), arguments.get("--format", "jsonl"))
     if len(words) > 1 and words[1] != "-":
         write_atomically(Path(words[1]).absolute(), data)
     else:
         sys.stdout.buffer.write(data)
     return 0
+
+
+async def export_bytes(store: Store, name: str, kind: str) -> bytes:
+    """A session as a file's content. `kind`: jsonl, markdown or html. Raises as Store.view."""
+    if kind == "jsonl":
+        raise UsageError("exporting JSON lines is not there", "--format markdown or html")
+    from panto.app import transcript
+
+    facts = await transcript.facts(store, name)
+    text = transcript.markdown(facts) if kind == "markdown" else transcript.html(facts, name)
+    return text.encode("utf-8", "replace")
 
 
 COMMANDS: dict[str, tuple[int, int, Command]] = {

@@ -26,7 +26,7 @@ Format = Literal["text", "json", "stream-json"]
 class Task:
     """What to do: `prompt` (None: go on with what was parked), how to tell, and whether stdin holds a conversation.
 
-    `notices` are told before anything else.
+    `notices` are told as records before anything else.
     """
 
     prompt: str | None = None
@@ -100,7 +100,7 @@ class Run:
         status = await client.ask(AskStatus())
         self._put({"type": "session", "id": client.primary, "cwd": status.cwd, "model": status.model})
         for text in self.task.notices:
-            self._tell({"type": "notice", "text": text})
+            self._put({"type": "notice", "text": text})
         if self.task.prompt is not None:
             await self._submit(ops.Prompt(self.task.prompt))
         elif not self.task.conversation:
@@ -178,9 +178,8 @@ class Run:
             text = str(end["text"])
             if text:
                 self.out.put((text if text.endswith("\n") else text + "\n").encode("utf-8", "replace"))
-            error = end["error"]
-            if isinstance(error, dict):
-                stdio.say(f"panto: {end['status']}: {error['message']}")
+        if isinstance(error := end["error"], dict):
+            stdio.say(f"panto: {end['status']}: {error['message']}")
         return self._teller.code
 
     # ------------------------------------------------------------ telling
@@ -209,8 +208,7 @@ class Run:
 
     def _interrupted(self) -> int:
         self._put(ended("interrupted", "cancelled", "interrupted", self._teller.primary))
-        if self.task.output == "text":
-            stdio.say("panto: interrupted")
+        stdio.say("panto: interrupted")
         return INTERRUPTED
 
     def _refuse(self, e: PantoError) -> int:

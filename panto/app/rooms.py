@@ -1,0 +1,152 @@
+"""Small things that the rooms are handed: where outputs go, rules, texts, and what may be written for the person."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from panto.agent.approval import Rule
+from panto.agent.prompt import Part
+from panto.app import config_edit, tour
+from panto.app.ground import Ground
+from panto.scheduler import Command, CommandContext
+from panto.schema import ops
+from panto.schema.errors import ConfigError, UsageError
+from panto.tools.instructions import find as instructions
+
+if TYPE_CHECKING:
+    from panto.scheduler import LocalClient
+    from panto.schema.queries import Files as FileRows
+    from panto.session import Store
+    from panto.tools.builtins import ToolSettings
+    from panto.tools.processes import Spawner
+
+NOWHERE = Path(os.devnull) / "sessions"
+"""A place that cannot be written: the store then lives in memory."""
+Notices = list[tuple[str, str]]
+"""What the person should know: a line and the way out."""
+
+
+def rules(ground: Ground) -> tuple[tuple[Rule, ...], Notices]:
+    """The permission rules in force; a line that is no rule becomes a notice."""
+    out, notices = [], []
+    project = str(ground.paths.project_config)
+    for effect, text, layer in ground.loaded.rules:
+        scope: Literal["user", "project"] = "project" if layer == project else "user"
+        try:
+            out.append(Rule.parse(text, cast(Literal["allow", "ask", "deny"], effect), scope))
+        except UsageError as e:
+            notices.append((f"{layer}: permissions.{effect}: {e.message}", e.hint))
+    return tuple(out), notices
+
+
+def spool(ground: Ground, store: Store) -> str:
+    """The folder for outputs too long for a model, beside the sessions that name them."""
+    folder = store.root / "outputs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return tempfile.mkdtemp(prefix="panto-")
+    return str(folder)
+
+
+def platform() -> str:
+    """The system, in words for a model."""
+    name = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
+    return f"{name} {os.uname().machine}" if hasattr(os, "uname") else name
+
+
+def replaced_parts(ground: Ground, notices: Notices) -> dict[str, Part]:
+    """Parts of the system prompt that the config replaces, read; paths are relative to the file that names them."""
+    out = {}
+    for name, said in ground.config.prompt.parts.items():
+        source = ground.loaded.sources.get(("prompt", "parts", name), "").rpartition(":")[0]
+        path = Path(source or ".").parent / os.path.expanduser(said)
+        try:
+            out[name] = Part(name, path.read_text(encoding="utf-8", errors="replace"), str(path))
+        except OSError as e:
+            notices.append((f"prompt.parts.{name}: {path}: {e.strerror}", "the shipped text is used"))
+    return out
+
+
+def _user_config(ground: Ground) -> Path:
+    if ground.paths.user_config is None:
+        raise ConfigError("there is no home folder to write settings to", "config.toml", hint="set PANTO_CONFIG_DIR")
+    return ground.paths.user_config
+
+
+def save_rule(ground: Ground, rule: str) -> None:
+    """Adds an allow rule to the person's config. Raises ConfigError."""
+    config_edit.add_rule(_user_config(ground), "allow", rule)
+
+
+def save_model(ground: Ground, label: str, reasoning: str) -> None:
+    """Makes a model the default in the person's config. Raises ConfigError."""
+    config_edit.set_value(_user_config(ground), (), "model", label)
+    if reasoning:
+        config_edit.set_value(_user_config(ground), (), "reasoning", reasoning)
+
+
+async def close_hands(hands: ToolSettings) -> None:
+    """Ends every background command, then whatever else was started."""
+    await hands.jobs.close()
+    hands.spawner.close()
+
+
+class Files:
+    """An index of files for each working directory that is asked about."""
+
+    def __init__(self, spawner: Spawner) -> None:
+        self._spawner = spawner
+        self._indexes: dict[str, object] = {}
+
+    async def search(self, cwd: str, text: str, limit: int) -> FileRows:
+        """Files of `cwd` that match what was typed after `@`."""
+        from panto.tools.files import FileIndex
+
+        index = self._indexes.setdefault(cwd, FileIndex(cwd, self._spawner))
+        assert isinstance(index, FileIndex)
+        return await index.search(text, limit)
+
+
+async def export(store: Store, session: str, path: str, cwd: str) -> str:
+    """Writes a session to a file (by its ending: .md, .html, else JSON lines); returns its path."""
+    from panto.app.session_commands import export_bytes
+
+    target = Path(cwd) / os.path.expanduser(path or f"panto-{session[:8]}.md")
+    kinds = {".md": "markdown", ".html": "html", ".htm": "html"}
+    config_edit.write_atomically(target, await export_bytes(store, session, kinds.get(target.suffix, "jsonl")))
+    return str(target)
+
+
+def commands(client: LocalClient, ground: Ground) -> Iterable[Command]:
+    """Slash commands that stand on this room."""
+
+    async def start_tour(arguments: str, at: CommandContext) -> None:
+        await client.submit(ops.SetModel(tour.MODEL, agent=at.agent))
+        await client.submit(ops.Prompt(tour.OPENING, agent=at.agent))
+
+    async def examine(arguments: str, at: CommandContext) -> None:
+        import asyncio
+
+        from panto.app import doctor
+
+        at.show(await asyncio.to_thread(doctor.report, ground))
+
+    async def login(arguments: str, at: CommandContext) -> None:
+        name = arguments or "PROVIDER"
+        at.show(f"in another terminal: panto login {name}   (the key is checked and stored; then /model)")
+
+    return (
+        Command("tour", "panto shows itself, offline, in two minutes", start_tour),
+        Command("doctor", "what works, what is missing, and how to mend it", examine),
+        Command("login", "how to give panto a provider's key", login, "provider"),
+    )
+
+
+__all__ = ["NOWHERE", "Files", "close_hands", "commands", "export", "instructions", "platform", "replaced_parts",
+           "rules", "save_model", "save_rule", "spool"]  # fmt: skip
