@@ -53,6 +53,7 @@ UNKNOWN = "Outcome unknown: panto ended or lost the tool while this ran. It may 
 class _Built:
     """An entry's message in both forms: as stored, and marked as part of the turn that runs."""
 
+    name: str
     key: tuple[object, ...]
     staged: Staged
     message: Message
@@ -88,6 +89,10 @@ class Context:
         `turn` is the running one; `staged` are bodies of a commit that is being planned.
         """
         return tuple(b.current if live else b.message for b, live in await self._walk(entries, turn, staged or {}))
+
+    async def named(self, entries: Iterable[Entry]) -> list[tuple[str, Message]]:
+        """The entries as messages, each with the id its metadata is kept under."""
+        return [(b.name, b.message) for b, _ in await self._walk(entries, "", {})]
 
     async def freeze(self, entries: Iterable[Entry], setup: Setup, turn: str, staged: Iterable[Staged] = ()) -> Frozen:
         """The next request over these entries, as a value and as what is recorded of it."""
@@ -220,7 +225,7 @@ class Context:
         message = await self._message(what, staged)
         if not message.parts:
             return None
-        built = _Built(key, stage(message), message, replace(message, in_progress=True))
+        built = _Built(name, key, stage(message), message, replace(message, in_progress=True))
         self._built[name] = built
         return built
 

@@ -6,7 +6,7 @@ import datetime
 import pathlib
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -14,7 +14,8 @@ from panto.agent import prompt as prompts
 from panto.agent.approval import Verdict
 from panto.agent.context import Context
 from panto.agent.ports import Limits, Ports, Setup
-from panto.scheduler.mailbox import Mailbox
+from panto.scheduler.conversation import Conversation
+from panto.scheduler.mailbox import Mailbox, Source
 from panto.scheduler.permission import judge
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup, MessageBody
@@ -45,7 +46,7 @@ from panto.schema.records import message_text
 from panto.schema.signals import Fact, InputReturned, Signal, StatusChanged, ToolProgressed, Update
 from panto.schema.view import View
 from panto.session import Session, stage
-from panto.session.commands import ChangeModel, ChangeReasoning, ChangeSetup, SetMetadata
+from panto.session.commands import ChangeModel, ChangeReasoning, ChangeSetup
 from panto.tools.tool import Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ class Agent:
             signal=tell, child=self.name if opener else "",
         )  # fmt: skip
         self.mailbox = Mailbox(
-            ports, depth=session.depth, on_interrupt=lambda by: on_interrupt(self, by), on_rest=self._rest,
-            log=shared.log,
+            ports, depth=session.depth, on_interrupt=lambda by: on_interrupt(self, by), on_rest=self._status,
+            on_parked=self._parked, log=shared.log,
         )  # fmt: skip
+        self.conversation = Conversation(session, self.mailbox, lambda: self.setup_body.system)
         self._unsubscribe = session.subscribe(self._fact)
 
     # --- who it is ---------------------------------------------------------------------------------------------
@@ -229,16 +231,24 @@ class Agent:
         )  # fmt: skip
         return context
 
-    # --- its conversation --------------------------------------------------------------------------------------
+    # --- its inbox ---------------------------------------------------------------------------------------------
 
-    async def messages(self) -> tuple[Message, ...]:
-        """The full history: its own system messages first, compacted and superseded ones included."""
-        said = await self.mailbox.ports.context.messages(self.session.view.context.entries)
-        return (*self.setup_body.system, *said)
+    async def submit(
+        self, message: Message, when: Literal["step", "turn"], *, id: str = "", source: Source = "extension"
+    ) -> str:
+        """A durable input into the inbox; its id. A `step` input joins the running turn, or starts one.
 
-    async def set_message_metadata(self, message: str, metadata: str) -> None:
-        """Set a message's metadata, a JSON object as text. `message` is an entry's id."""
-        await self.session.commit(SetMetadata(message=message, metadata=metadata))
+        A `turn` input to an idle agent starts a turn only where a person is there and has not interrupted since; else
+        it waits for the next prompt.
+        """
+        waits = when == "turn" and not self.in_turn and (not self.shared.attended or self.interrupted)
+        return await self.mailbox.prompt(message, when=when, id=id, source=source, start=not waits)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last turn was stopped by a person."""
+        turns = self.session.view.turns
+        return bool(turns) and turns[-1].state == "stopped"
 
     # --- telling -----------------------------------------------------------------------------------------------
 
@@ -258,8 +268,10 @@ class Agent:
         if type(fact.event) in STATUS_EVENTS:
             self._status()
 
-    def _rest(self) -> None:
-        self._status()
+    def _parked(self, why: str) -> None:
+        turn = self.session.state.turn
+        event: dict[str, object] = {"agent": self.id, "turn": turn.turn if turn else "", "reason": why}
+        self.shared.observer.observe("turn_end", event)
 
     def _status(self) -> None:
         self._tell(self.status())

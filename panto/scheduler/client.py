@@ -12,17 +12,17 @@ from panto.scheduler.agent import Agent
 from panto.scheduler.builtins import register_builtins
 from panto.scheduler.commands import BUILTIN, CommandContext, Commands
 from panto.scheduler.feed import Feed
-from panto.scheduler.queries import agent_rows, context_parts, turn_rows
+from panto.scheduler.queries import answer
 from panto.scheduler.scheduler import Scheduler
 from panto.schema import ops, queries
-from panto.schema.bodies import ToolOutcome
+from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
 from panto.schema.contributions import Contributions, ExtensionRow
 from panto.schema.errors import ProviderError, ToolFailure, UsageError
 from panto.schema.messages import Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
-from panto.schema.signals import ContributionsChanged, Left, Noticed, SessionOpened, Update
+from panto.schema.signals import Asked, ContributionsChanged, Left, Noticed, SessionOpened, Update
 from panto.session import stage
 from panto.session.commands import (
     ChangeMode,
@@ -34,6 +34,7 @@ from panto.session.commands import (
 )
 from panto.session.ids import new_id
 from panto.session.viewer import Viewer
+from panto.tools.restore import restore
 
 A = TypeVar("A")
 
@@ -59,10 +60,11 @@ class LocalClient:
         self.commands = Commands()
         self.contributions = Contributions()
         self._agent = agent
-        self._viewer: Viewer | None = None
-        self._files = files
-        self._extensions = extensions
+        self.viewer: Viewer | None = None
+        self.files = files
+        self.extensions = extensions
         self._feeds: list[Feed] = []
+        self._asked: dict[str, asyncio.Future[ops.Answer | None]] = {}
         scheduler.readers.append(self._hear)
         register_builtins(self)
         self.observe("session_start", agent)
@@ -118,56 +120,22 @@ class LocalClient:
         self.contributions = contributions
         self._hear(ContributionsChanged(self.primary, contributions))
 
+    async def question(self, agent: str, question: Question) -> ops.Answer | None:
+        """Put a question outside any call before the person; None where nobody answers or they decline."""
+        if not self.scheduler.shared.attended or not self._feeds:
+            return None
+        name = new_id()
+        self._asked[name] = asyncio.get_running_loop().create_future()
+        self._hear(Asked(agent, name, question))
+        try:
+            return await self._asked[name]
+        finally:
+            self._asked.pop(name, None)
+            self._hear(Asked(agent, name, question, over=True))
+
     async def ask(self, query: Query[A]) -> A:
         """Answer a query. Raises PantoError."""
-        return cast(A, await self._answer(query))
-
-    async def _answer(self, query: Query[Any]) -> object:
-        shared = self.scheduler.shared
-        match query:
-            case queries.AskHistory():
-                if self._viewer is not None and not query.agent:
-                    return await self._viewer.history(query.before, query.limit)
-                return await self.find(query.agent).session.history(query.before, query.limit)
-            case queries.AskStatus():
-                return self.find(query.agent).status()
-            case queries.AskSessions():
-                return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit, all=not query.cwd)
-            case queries.AskPreview():
-                viewer = await shared.store.view(query.session)
-                try:
-                    return await viewer.history(None, query.limit)
-                finally:
-                    await viewer.close()
-            case queries.AskModels():
-                return shared.catalog.rows(query.words, query.limit)
-            case queries.AskFiles():
-                nothing = queries.Files((), 0)
-                return await self._files(self._agent.cwd, query.text, query.limit) if self._files else nothing
-            case queries.AskCommands():
-                return self.commands.rows()
-            case queries.AskCompletions():
-                command, _ = self.commands.find(query.command)
-                return await command.complete(query.text) if command.complete else ()
-            case queries.AskContext():
-                return await context_parts(self.find(query.agent))
-            case queries.AskAgents():
-                return await agent_rows(self.scheduler, self.primary)
-            case queries.AskTurns():
-                return await turn_rows(self.find(query.agent))
-            case queries.AskSettings():
-                return shared.settings_rows()
-            case queries.AskContributions():
-                return self.contributions
-            case queries.AskExtensions():
-                return self._extensions()
-            case queries.AskPrompts():
-                rows = await shared.store.list(cwd=self._agent.cwd, limit=min(query.limit, 100))
-                said = [t.text for t in reversed(await turn_rows(self._agent))]
-                said += [r.last_prompt for r in rows if r.id != self.primary and r.last_prompt]
-                return tuple(queries.PromptText(text) for text in said[: query.limit])
-            case _:
-                raise UsageError(f"unknown query {type(query).__name__}")
+        return cast(A, await answer(self, query))
 
     # --- in ----------------------------------------------------------------------------------------------------
 
@@ -185,7 +153,11 @@ class LocalClient:
             case ops.Decide():
                 await self._decide(op)
             case ops.Answer():
-                await self._holder(op.agent, op.call).mailbox.answer(op)
+                asked = self._asked.pop(op.call, None)
+                if asked is not None:
+                    asked.set_result(None if op.refused else op)
+                else:
+                    await self._holder(op.agent, op.call).mailbox.answer(op)
             case ops.RetryNow():
                 if (control := self.find(op.agent).mailbox.control) is not None:
                     control.retry_now.set()
@@ -235,7 +207,7 @@ class LocalClient:
 
     async def _prompt(self, op: ops.Prompt) -> None:
         agent = self.find(op.agent)
-        if self._viewer is not None and agent is self._agent:
+        if self.viewer is not None and agent is self._agent:
             raise UsageError("this session is only viewed here", "/fork makes a session of your own from it")
         message = Message("user", (*((Text(op.text),) if op.text else ()), *op.images))
         hooks = self.scheduler.shared.hooks
@@ -330,13 +302,10 @@ class LocalClient:
         await agent.session.commit(Supersede(turn=op.turn))
         agent.mailbox.ports.context.replaced()
         if op.files:
-            self.show(await self.restore(agent, changes))
-
-    async def restore(self, agent: Agent, changes: Any) -> str:
-        """Put files back as they were before these changes; in words."""
-        from panto.tools.undo import restore
-
-        return (await restore(changes, agent.session.raw)).text()
+            done = await restore(changes, agent.session.raw)
+            lines = [f"put back  {path}" for path in done.restored]
+            lines += [f"left alone  {path}: {why}" for path, why in done.left]
+            self.show("\n".join(lines) or "no file had changed")
 
     # --- which session -----------------------------------------------------------------------------------------
 
@@ -344,7 +313,7 @@ class LocalClient:
         """Leave the session (it stays resumable) and show another one."""
         before = self._agent
         agent = await opening()
-        self._agent, self._viewer = agent, viewer
+        self._agent, self.viewer = agent, viewer
         if before is not agent:
             self.observe("session_end", before)
             for child in [a for a in self.scheduler.agents.values() if a.session.under == before.id]:

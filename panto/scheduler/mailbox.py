@@ -58,6 +58,7 @@ class Mailbox:
         depth: int = 0,
         on_interrupt: Callable[[float], None] = lambda deadline: None,
         on_rest: Callable[[], None] = lambda: None,
+        on_parked: Callable[[Literal["shutdown", "ownership_lost"]], None] = lambda why: None,
         log: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.ports = ports
@@ -66,6 +67,7 @@ class Mailbox:
         self._depth = depth
         self._on_interrupt = on_interrupt
         self._on_rest = on_rest
+        self._on_parked = on_parked
         self._log = log
         self._task: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
@@ -181,6 +183,7 @@ class Mailbox:
                 await drive(self.ports, control)
             except OwnershipLost as lost:
                 self._notice(lost, "wrong")
+                self._on_parked("ownership_lost")
                 return
             except PantoError as problem:
                 self._notice(problem, "wrong")
@@ -262,6 +265,8 @@ class Mailbox:
         if not task.done():
             task.cancel()
             await asyncio.wait((task,), timeout=0.2)
+        if self.session.state.run is not None:
+            self._on_parked("shutdown")
 
     # --- answers -----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,8 @@
-"""Facts as observers hear them: the course of turns and steps, by name."""
+"""Facts as observers hear them: the course of turns and steps, by name.
+
+A turn whose attempt failed has ended for them, as failed; a retry starts it anew. What ends without a fact (shutdown,
+ownership lost) is told by the mailbox.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from panto.schema.events import (
     ModelStepCompleted,
     ModelStepStarted,
     ReasoningChanged,
+    TurnAttemptFailed,
+    TurnRetried,
     TurnSettled,
     TurnStarted,
     TurnStopped,
@@ -24,11 +30,13 @@ def told(fact: Fact) -> Iterator[Told]:
     """What an observer is told of a fact: (name, event). The event always says which agent."""
     event: dict[str, object] = {"agent": fact.agent}
     match fact.event:
-        case TurnStarted(turn=turn):
+        case TurnStarted(turn=turn) | TurnRetried(turn=turn):
             yield "turn_start", event | {"turn": turn}
         case InterruptRequested():
             yield "turn_interrupt", event
-        case TurnSettled(turn=turn, status=status):
+        case TurnAttemptFailed(turn=turn):
+            yield "turn_end", event | {"turn": turn, "reason": "failed"}
+        case TurnSettled(turn=turn, status=status) if status != "failed":
             yield "turn_end", event | {"turn": turn, "reason": status}
         case TurnStopped(turn=turn, reason=reason):
             yield "turn_end", event | {"turn": turn, "reason": "interrupted" if reason == "cancelled" else "limited"}

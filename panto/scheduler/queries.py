@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from panto.agent.context import CHARS, estimate
 from panto.scheduler.agent import Agent
 from panto.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from panto.scheduler.client import LocalClient
+from panto.schema import queries
 from panto.schema.bodies import MessageBody
-from panto.schema.queries import AgentRow, PromptPart, TurnRow
+from panto.schema.errors import UsageError
+from panto.schema.queries import AgentRow, PromptPart, Query, TurnRow
 from panto.schema.records import message_text
 
 
@@ -42,3 +49,50 @@ async def agent_rows(scheduler: Scheduler, primary: str) -> tuple[AgentRow, ...]
         usage = open_here.session.view.usage if open_here else None
         rows.append(AgentRow(row.id, row.title or row.short, state, row.model, *((usage,) if usage else ())))
     return tuple(rows)
+
+
+async def answer(client: LocalClient, query: Query[Any]) -> object:
+    """The answer to a query. Raises PantoError."""
+    shared = client.scheduler.shared
+    match query:
+        case queries.AskHistory():
+            if client.viewer is not None and not query.agent:
+                return await client.viewer.history(query.before, query.limit)
+            return await client.find(query.agent).session.history(query.before, query.limit)
+        case queries.AskStatus():
+            return client.find(query.agent).status()
+        case queries.AskSessions():
+            return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit, all=not query.cwd)
+        case queries.AskPreview():
+            viewer = await shared.store.view(query.session)
+            try:
+                return await viewer.history(None, query.limit)
+            finally:
+                await viewer.close()
+        case queries.AskModels():
+            return shared.catalog.rows(query.words, query.limit)
+        case queries.AskFiles():
+            nothing = queries.Files((), 0)
+            return await client.files(client.agent.cwd, query.text, query.limit) if client.files else nothing
+        case queries.AskCommands():
+            return client.commands.rows()
+        case queries.AskCompletions():
+            command, _ = client.commands.find(query.command)
+            return await command.complete(query.text) if command.complete else ()
+        case queries.AskContext():
+            return await context_parts(client.find(query.agent))
+        case queries.AskAgents():
+            return await agent_rows(client.scheduler, client.primary)
+        case queries.AskTurns():
+            return await turn_rows(client.find(query.agent))
+        case queries.AskSettings():
+            return shared.settings_rows()
+        case queries.AskContributions():
+            return client.contributions
+        case queries.AskExtensions():
+            return client.extensions()
+        case queries.AskPrompts():
+            said = await shared.store.prompts(client.agent.cwd, query.limit)
+            return tuple(queries.PromptText(text) for text in said)
+        case _:
+            raise UsageError(f"unknown query {type(query).__name__}")

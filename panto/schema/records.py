@@ -28,6 +28,7 @@ from panto.schema.events import (
 )
 from panto.schema.messages import Arguments, Json, Message, Text, ToolCall, Usage
 from panto.schema.signals import (
+    Asked,
     Fact,
     Noticed,
     ReasoningStreamed,
@@ -128,6 +129,8 @@ class Recorder:
                 yield record | ({"text": update.text} if update.text else {"view": update.view})
             case Noticed():
                 yield {"type": "notice", "text": update.text}
+            case Asked(over=False):
+                yield _question(update.id, update.question)
 
     def _fact(self, fact: Fact) -> Iterator[Record]:
         turn = self._turn(fact.agent)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from panto.schema.bodies import Body
+from panto.schema.bodies import Body, Question
 from panto.schema.contributions import Contributions
 from panto.schema.events import AnyEvent
 from panto.schema.messages import Usage
@@ -120,6 +120,15 @@ class StatusChanged(Value, frozen=True, tag="status_changed"):
     parked: bool = False
 
 
+class Asked(Value, frozen=True, tag="asked"):
+    """An extension asks outside any call; op `Answer` with this `id` as its call answers. `over`: no longer asked."""
+
+    agent: str
+    id: str
+    question: Question
+    over: bool = False
+
+
 class InputReturned(Value, frozen=True, tag="input_returned"):
     """Escape took these undelivered inputs back; their text belongs in the composer."""
 
@@ -150,7 +159,7 @@ class Left(Value, frozen=True, tag="left"):
 
 Signal = (
     TextStreamed | ReasoningStreamed | CallDrafted | StepReset | RetryWaiting | RetryResumed | ToolProgressed
-    | Noticed | StatusChanged | InputReturned | ContributionsChanged | SessionOpened | Left
+    | Noticed | StatusChanged | Asked | InputReturned | ContributionsChanged | SessionOpened | Left
 )  # fmt: skip
 
 Update = Fact | Signal
