@@ -59,7 +59,8 @@ class LocalServer:
     def __init__(self, answer: Callable[[Seen], Answer]) -> None:
         self._answer = answer
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._stopped = asyncio.Event()
         self.seen: list[Seen] = []
         self.errors: list[Exception] = []
         self.gone = 0
@@ -72,6 +73,7 @@ class LocalServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> LocalServer:
+        self._stopped.clear()
         self._server = await asyncio.start_server(self._connection, "127.0.0.1", self.port, limit=1 << 26)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -79,14 +81,15 @@ class LocalServer:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._stopped.set()
+        for writer in self._tasks.values():
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._tasks[task] = writer
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while await self._exchange(reader, writer):
@@ -96,7 +99,7 @@ class LocalServer:
         except OSError:
             self.gone += 1
         finally:
-            self._tasks.discard(task)
+            del self._tasks[task]
             with contextlib.suppress(RuntimeError):
                 writer.close()
 
@@ -126,10 +129,13 @@ class LocalServer:
             if piece:
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
                 await writer.drain()
-            if answer.pause_s:
-                await asyncio.sleep(answer.pause_s)
-        if answer.hang_s:
-            await asyncio.sleep(answer.hang_s)
+            await self._pause(answer.pause_s)
+        await self._pause(answer.hang_s)
         if not answer.cut and chunked:
             writer.write(b"0\r\n\r\n")
         await writer.drain()
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), seconds)
