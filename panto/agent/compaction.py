@@ -25,7 +25,7 @@ from panto.session.commands import MakeCheckpoint
 from panto.session.context import AssistantEntry, Entry, InputEntry, ResultEntry
 
 KEEP = 0.2
-"""Share of the window that retained entries may fill."""
+"""Share of the window that retained entries may fill; never more than a third of what there is."""
 
 PIECE = 0.6
 """Share of the window that one summary request may fill."""
@@ -100,14 +100,16 @@ async def compact(ports: Ports, setup: Setup, instructions: str = "", *, automat
     """
     context = ports.session.view.context
     base, entries = context.digest(), list(context)
-    retained = await keep(ports, entries, int(window(setup) * KEEP))
-    old = [entry for entry in entries if entry.id not in retained]
+    now = sum(estimate(m) for m in await ports.context.messages(entries))
+    retained = await keep(ports, entries, min(int(window(setup) * KEEP), now // 3))
+    old = {entry.id for entry in entries} - retained
     if len(old) < 2:
         return False
     own = await ports.hooks.before_compact(ports.session.id, instructions)
     usage, cost, text = Tokens(), None, own or ""
     if not text:
-        messages = tuple(slim(m) for m in await ports.context.messages(old))
+        told = [entry for entry in entries if entry.id in old or isinstance(entry, InputEntry)]
+        messages = tuple(slim(m) for m in await ports.context.messages(told))
         text, usage, cost = await summarise(ports, setup, messages, instructions)
     summary = stage(MessageBody(Message("user", (Text(HEAD + text),))))
     made = MakeCheckpoint(

@@ -45,6 +45,9 @@ CHARS = 4
 
 IMAGE_TOKENS = 1600
 
+SUSPECT = 3000
+"""Estimated tokens from which a vendor's much smaller count is suspect."""
+
 UNFINISHED = "This call has not finished."
 UNKNOWN = "Outcome unknown: panto ended or lost the tool while this ran. It may have had effects: check first."
 
@@ -79,7 +82,9 @@ class Context:
         self._heads: dict[tuple[object, ...], tuple[Staged, ...]] = {}
         self._frozen: Frozen | None = None
         self._measured = (0, 0)
+        self._warned = False
         self.used = 0
+        """Tokens of the last request and its reply, as the vendor counted them."""
 
     async def messages(
         self, entries: Iterable[Entry], turn: str = "", staged: Mapping[Digest, Body] | None = None
@@ -165,11 +170,22 @@ class Context:
             session_id=self._session.under or self._session.id,
         )
 
-    def measure(self, usage: Usage) -> None:
-        """The vendor's own count of the last request and its reply."""
-        if self._frozen is not None and usage.input:
-            self._measured = (len(self._frozen.request.messages), usage.input + usage.output)
-            self.used = usage.input + usage.output
+    def measure(self, usage: Usage, setup: Setup) -> str:
+        """Take the vendor's own count of the last request and its reply; what is odd about it ("" nothing).
+
+        A count far below what was sent means that the server cut the front off: it is not relied on.
+        """
+        if self._frozen is None or not usage.input:
+            return ""
+        messages = self._frozen.request.messages
+        about = self.tokens(setup, messages)
+        if about > SUSPECT and usage.input < about * 0.4:
+            odd = "" if self._warned else f"the server read {usage.input} tokens of a prompt of about {about}"
+            self._warned = True
+            return odd
+        self._measured = (len(messages), usage.input + usage.output)
+        self.used = usage.input + usage.output
+        return ""
 
     def tokens(self, setup: Setup, messages: tuple[Message, ...]) -> int:
         """About how many tokens a request over these messages takes: the vendor's last count and what came since."""

@@ -13,6 +13,7 @@ from panto.schema.codec import Digest
 from panto.schema.errors import ProviderError, Refused
 from panto.schema.events import StopReason
 from panto.schema.messages import ModelResult
+from panto.schema.signals import Noticed
 from panto.session import Staged, stage
 from panto.session.command import Command
 from panto.session.commands import (
@@ -111,7 +112,10 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
             raise
         await ports.session.commit(*first, bodies=(body,))
     control.overflows = 0
-    ports.context.measure(result.usage)
+    odd = ports.context.measure(result.usage, setup)
+    if odd:
+        hint = f"Give it a larger context, or set context of {setup.model.label} to what it really has."
+        ports.signal(Noticed(ports.session.id, f"{odd}: the rest was cut off", "attention", hint))
 
 
 async def settle_failure(ports: Ports, control: Control, setup: Setup, run: Run, error: ProviderError) -> None:
