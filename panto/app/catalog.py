@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).resolve().parent.parent / "providers" / "models.toml"
 
 
+VENDORS = frozenset(
+    f"{vendor}_API_KEY" for vendor in (
+        "ANTHROPIC", "AZURE_OPENAI", "CEREBRAS", "COHERE", "DEEPSEEK", "FIREWORKS", "GEMINI", "GOOGLE", "GROQ", "HF",
+        "MISTRAL", "MOONSHOT", "OPENAI", "OPENROUTER", "PERPLEXITY", "TOGETHER", "XAI", "ZAI",
+    )
+)  # fmt: skip
+"""Variables that hold a model vendor's key by custom, configured here or not: no tool needs them."""
+
+
 class Models:
     """The catalogue, and the keys that belong to it."""
 
@@ -61,12 +70,14 @@ class Models:
     def variables(self) -> frozenset[str]:
         """Names of the variables that hold keys: no child process may see them."""
         named = (table.get("api_key_env") for table in self.catalog.tables.values())
-        return frozenset(name for name in named if isinstance(name, str) and name)
+        return VENDORS | {name for name in named if isinstance(name, str) and name}
 
     def secrets(self) -> tuple[str, ...]:
         """The key texts that are known now, to be masked wherever they turn up."""
-        keys = [self.key(name, table) for name, table in self.catalog.tables.items()]
-        return tuple(dict.fromkeys(text for key in keys for text in key.known()))
+        keys = [self.key(name, table) for name, table in self.tables.items()]
+        texts = [text for key in keys for text in key.known()]
+        texts += [text for name in self.variables() if (text := self.ground.paths.environ.get(name, "").strip())]
+        return tuple(dict.fromkeys(texts))
 
     def default(self) -> str:
         """The model to begin with: the one configured, else the first that has a key or is on this machine; or ""."""

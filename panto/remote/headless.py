@@ -19,6 +19,7 @@ from panto.schema.queries import AskStatus, AskTurns
 from panto.schema.records import Record
 from panto.schema.signals import Fact, Left, Noticed, ReasoningStreamed, StatusChanged, TextStreamed, Update
 
+STUCK_S = 0.3
 Format = Literal["text", "json", "stream-json"]
 
 
@@ -124,7 +125,7 @@ class Run:
             for record in self._teller.read(update):
                 self._tell(record)
             if isinstance(update, StatusChanged) and update.parked and not update.busy:
-                await self._stuck(client)
+                self._start(self._stuck(client))
             elif isinstance(update, Noticed) and update.level == "wrong":
                 self._wrong = update.text
             if isinstance(update, Left) or self._done():
@@ -133,10 +134,16 @@ class Run:
                 await self.out.drained()
 
     async def _stuck(self, client: Client) -> None:
-        """The engine gave the turn up without ending it (a disk that is full, a model that is gone): say so."""
+        """The engine gave the turn up without ending it (a disk that is full, a model that is gone): say so.
+
+        A turn that is just about to begin looks the same for a moment.
+        """
+        await asyncio.sleep(STUCK_S)
         status = await client.ask(AskStatus())
-        if status.parked and not status.busy and self._teller.active and not self._told_to_go:
+        if status.parked and not status.busy and self._teller.active and not self._going:
             self._tell(self._teller.broken(self._wrong or "the turn could not go on; it can be continued later"))
+            if not self._stdin_open:
+                self._go()
 
     def _count(self, event: AnyEvent) -> None:
         """Prompts that are still to be delivered."""
@@ -178,7 +185,7 @@ class Run:
             text = str(end["text"])
             if text:
                 self.out.put((text if text.endswith("\n") else text + "\n").encode("utf-8", "replace"))
-        if isinstance(error := end["error"], dict):
+        if isinstance(error := end["error"], dict) and not self.out.closed:
             stdio.say(f"panto: {end['status']}: {error['message']}")
         return self._teller.code
 
@@ -208,7 +215,8 @@ class Run:
 
     def _interrupted(self) -> int:
         self._put(ended("interrupted", "cancelled", "interrupted", self._teller.primary))
-        stdio.say("panto: interrupted")
+        if not self.out.closed:  # whoever closed it wants to hear nothing more
+            stdio.say("panto: interrupted")
         return INTERRUPTED
 
     def _refuse(self, e: PantoError) -> int:
