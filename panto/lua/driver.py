@@ -12,18 +12,18 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from panto.lua.bridge import Bridge, LuaCancelled, error_parts
 from panto.lua.guard import Guard
 from panto.lua.host import Host
+from panto.lua.tasks import GUARD_S, LuaTask, Outcome, Scope
 from panto.schema.errors import PantoError
+
+__all__ = ["Driver", "LuaTask", "Outcome", "Scope", "log"]
 
 log = logging.getLogger("panto.lua")
 
-GUARD_S = 0.1
-"""CPU seconds that Lua code may run without a yield."""
 FAIR_S = 0.02
 """Seconds of ops that answer at once before the loop gets a turn."""
 MEMORY_KB = 512 * 1024
@@ -32,51 +32,6 @@ REQUESTED, DONE, FAILED, PARKED = 1, 2, 3, 4
 
 SURVIVE = frozenset({"job_wait", "job_close", "agent_close", "job_detach", "append", "turn"})
 """Ops that still work in a task that was asked to end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a task or callback ended: its values, or a failure with place and traceback."""
-
-    ok: bool
-    values: tuple[Any, ...] = ()
-    kind: str = ""
-    message: str = ""
-    place: str = ""
-    traceback: str = ""
-
-
-@dataclass(eq=False, slots=True)
-class Scope:
-    """What a task belongs to and ends with: a call, a stream, a command, or a whole extension."""
-
-    id: int
-    owner: str
-    lane: str
-    cancelled: bool = False
-    closed: bool = False
-    tasks: set[LuaTask] = field(default_factory=set)
-    on_close: list[Callable[[], None]] = field(default_factory=list)
-    key: str = ""
-
-
-@dataclass(eq=False, slots=True)
-class LuaTask:
-    """One coroutine under way."""
-
-    id: int
-    scope: Scope
-    lane: str
-    owner: str
-    what: str
-    done: asyncio.Future[Outcome]
-    guard_s: float = GUARD_S
-    waiting: asyncio.Future[Any] | None = None
-    op: str = ""
-    parked: bool = False
-    cancelled: bool = False
-    dialog_s: float = 0.0
-    dialog_since: float | None = None
 
 
 Op = Callable[..., Any]
@@ -102,6 +57,7 @@ class Driver:
         self._scheduled = False
         self._inside = False
         self._last_scope = 0
+        self._kept: set[asyncio.Future[Any]] = set()
         self._mark_cancelled = host.function("mark_cancelled")
         self._mark_scope = host.function("mark_scope")
 
@@ -224,8 +180,9 @@ class Driver:
     def _outcome(self, code: int, rest: list[Any]) -> Outcome:
         if code == DONE:
             return Outcome(True, tuple(self.bridge.to_py(v) for v in rest))
-        kind, message, place, traceback = (list(rest) + ["", "", "", ""])[:4]
-        return Outcome(False, (), str(kind), str(message), str(place or ""), str(traceback or ""))
+        kind, message, place, traceback, status, retry_after = (list(rest) + [None] * 6)[:6]
+        kind, message, place, traceback = (str(word or "") for word in (kind, message, place, traceback))
+        return Outcome(False, (), kind, message, place, traceback, int(status or 0), retry_after)
 
     def _step(self, task: LuaTask, function: Callable[..., Any], *send: Any) -> None:
         until = self.loop.time() + FAIR_S
@@ -339,6 +296,11 @@ class Driver:
                 handler(*[self.bridge.to_py(v) for v in args])
             except PantoError as e:
                 log.warning("%s: %s", name, e.message)
+
+    def keep(self, work: asyncio.Future[Any]) -> None:
+        """Hold on to work nobody waits for, until it is done."""
+        self._kept.add(work)
+        work.add_done_callback(self._kept.discard)
 
     def _spawned(self, id: int, lane: str, owner: str, scope_id: int, detached: bool) -> None:
         scope = self.scopes.get(scope_id)

@@ -45,9 +45,7 @@ class Guard:
         on_stuck: Callable[[str], None],
         memory_kb: int = 512 * 1024,
     ) -> None:
-        api = ctypes.PyDLL(
-            lua54.__file__
-        )  # it holds the GIL, so the entry cannot be left meanwhile
+        api = ctypes.PyDLL(lua54.__file__)  # it holds the GIL, so the entry cannot be left meanwhile
         self._sethook = api.lua_sethook
         self._sethook.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._sethook.restype = None

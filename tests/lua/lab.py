@@ -41,7 +41,9 @@ class Lab:
         self.uv = UvPump(self.driver)
         self.driver.ops["luv"] = lambda task: self.uv.load()
         self.driver.ops["nop"] = lambda task, *values: values[0] if values else None
-        self.driver.messages |= {"print": self.printed.append, "log": self.logged.append}
+        self.driver.messages |= {
+            "print": lambda text, owner: self.printed.append(text), "log": lambda text, owner: self.logged.append(text),
+        }  # fmt: skip
         for name in ("register", "emit", "status", "notify", "progress", "component", "callback_failed"):
             self.driver.messages[name] = lambda *values, name=name: self.posts.append((name, *values))
         self.scope = self.driver.scope("ext", "primary")

@@ -44,7 +44,7 @@ def test_a_loop_without_a_yield_is_interrupted_and_the_state_stays_usable(loop: 
 def test_a_callback_that_loops_is_interrupted() -> None:
     async def work(lab: Lab) -> None:
         await lab.value("require('panto').ext.on('tick', function() while true do end end)")
-        ref = lab.posts[0][2]["handler"].id
+        ref = lab.posts[0][3]["handler"].id
         outcome: Outcome = lab.driver.call(
             "observer", ref, "tick", lab.driver.bridge.to_lua({}), owner="ext", lane="primary", what="an observer"
         )

@@ -46,7 +46,7 @@ def test_functions_outlive_the_coroutine_that_registered_them() -> None:
         await lab.value(GARBAGE)
         lab.host.lua.gccollect()
         gc.collect()
-        ref = lab.posts[0][2]["handler"].id
+        ref = lab.posts[0][3]["handler"].id
         for _ in range(2):
             outcome = lab.driver.call(
                 "observer", ref, "tick", lab.driver.bridge.to_lua({}), owner="e", lane="p", what="an observer"
@@ -118,7 +118,7 @@ def test_shared_tables_cross_whole() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        'await lab.run("local t = setmetatable({}, { __newindex = error, __pairs = error, __index = error }) return t")',
+        'await lab.run("return setmetatable({}, { __newindex = error, __pairs = error, __index = error })")',
         "await lab.run('local t = {} t.nan = 0/0 return t')",
         "await lab.run('local t = setmetatable({}, { __len = function() error(1) end }) return { t }')",
         "await lab.run('os.exit(3)')",

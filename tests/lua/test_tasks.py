@@ -86,7 +86,7 @@ def test_waiting_where_it_is_not_possible_is_an_error_that_says_so(place: str) -
 def test_a_callback_that_is_no_task_may_not_wait_and_is_told_its_line() -> None:
     async def work(lab: Lab) -> None:
         await lab.value("require('panto').ext.on('session_start', function()\n require('panto').sleep(1) end)")
-        ref = lab.posts[0][2]["handler"].id
+        ref = lab.posts[0][3]["handler"].id
         outcome = lab.driver.call(
             "observer",
             ref,

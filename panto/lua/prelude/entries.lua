@@ -63,10 +63,10 @@ local function is_reply(t)
 end
 
 --- A tool call: kind, content, is_error, cancelled, details, title, fact.
-function entries.tool(fn, raw, session, run, call, effect, lane, cwd)
+function entries.tool(fn, text, raw, session, run, call, effect, lane, cwd)
   local ctx = setmetatable({ session_id = session, run_id = run, call_id = call, effect_id = effect, cwd = cwd,
     raw_arguments = raw, agent = H.lane_agent(lane), scope = current().scope }, Context)
-  local reply = deref(fn)(json_decode(raw), ctx)
+  local reply = deref(fn)(json_decode(text), ctx)
   if type(reply) ~= 'table' or not is_reply(reply) then
     local kind, content = result_text(reply)
     return kind, content, false, false
@@ -163,4 +163,7 @@ end
 
 function entries.protocol_plain(fn) deref(fn)() end
 
-function H.forget_stream(id) streams[id] = nil end
+
+function entries.copy_component(id) return H.copy_component(id) end
+
+function entries.protocol_forget(id) streams[id] = nil end

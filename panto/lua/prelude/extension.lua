@@ -38,8 +38,13 @@ local function fields(what, spec, known)
   return out
 end
 
+local function owner()
+  local t = current()
+  return t and t.owner or ''
+end
+
 local function register(kind, spec)
-  post('register', kind, plain('register_' .. kind, spec, true), place(3) or '')
+  post('register', owner(), kind, plain('register_' .. kind, spec, true), place(3) or '')
 end
 
 --- now: a tool the model may call.
@@ -99,7 +104,7 @@ function ext.register_status(spec)
   local key = spec.key
   return function(text)
     expect('status text', text, 'string', true)
-    post('status', key, text or '')
+    post('status', owner(), key, text or '')
   end
 end
 
@@ -109,7 +114,8 @@ local HOOKS = { tool_call = true, tool_result = true, input = true, context = tr
 function ext.on(event, fn)
   expect('on', event, 'string')
   expect('on: function', fn, 'function')
-  post('register', HOOKS[event] and 'hook' or 'observer', plain('on', { event = event, handler = fn }, true), place(2) or '')
+  post('register', owner(), HOOKS[event] and 'hook' or 'observer', plain('on', { event = event, handler = fn }, true),
+    place(2) or '')
 end
 
 --- now: tell observers of `name`.
@@ -171,7 +177,8 @@ ext.ui = {}
 function ext.ui.notify(spec, level)
   if type(spec) == 'string' then spec = { text = spec, level = level } end
   spec = fields('notify', spec, { text = 'string!', level = 'string', hint = 'string', key = 'string' })
-  post('notify', spec.text, spec.level or 'info', spec.hint or '', spec.key or '')
+  local t = current()
+  post('notify', t and t.lane or '', spec.text, spec.level or 'info', spec.hint or '', spec.key or '')
 end
 ext.notify = ext.ui.notify
 

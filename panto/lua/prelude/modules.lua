@@ -12,6 +12,18 @@ local roots = {} -- first word of a module's name -> folder of the extension wit
 local by_owner = {} -- owner -> names of the modules it loaded
 local loading = {} -- name -> { task, waiters }
 
+--- Where modules are looked for besides: LuaRocks trees, and the system's places for C modules.
+function H.set_paths(trees, c_places)
+  local path, cpath = {}, {}
+  for _, tree in ipairs(trees) do
+    path[#path + 1] = tree .. '/share/lua/5.4/?.lua'
+    path[#path + 1] = tree .. '/share/lua/5.4/?/init.lua'
+    cpath[#cpath + 1] = tree .. '/lib/lua/5.4/?.so'
+  end
+  for _, place in ipairs(c_places) do cpath[#cpath + 1] = place end
+  package.path, package.cpath = concat(path, ';'), concat(cpath, ';')
+end
+
 --- Let `name` and `name.x` be found in `folder` (init.lua and x.lua there).
 function H.add_root(name, folder) roots[name] = folder end
 

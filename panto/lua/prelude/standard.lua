@@ -75,7 +75,7 @@ end
 
 local function shell(command, input, name)
   local done = await(name, 'exec', { argv = { '/bin/sh', '-c', command }, stdin = input })
-  if done.stderr ~= '' then post('print', done.stderr) end
+  if done.stderr ~= '' then post('print', done.stderr, '') end
   return done
 end
 
@@ -90,7 +90,7 @@ function os.execute(command)
   if command == nil then return true end
   local done = shell(command, nil, 'os.execute')
   if done.stdout ~= '' then
-    if in_session then post('print', done.stdout) else io.stdout:write(done.stdout) end
+    if in_session then post('print', done.stdout, '') else io.stdout:write(done.stdout) end
   end
   return ending(done)
 end
@@ -176,7 +176,7 @@ function io.popen(command, mode)
     local parts = {}
     return sink(function(text) parts[#parts + 1] = text end, function()
       local done = shell(command, concat(parts), 'io.popen')
-      if done.stdout ~= '' then post('print', done.stdout) end
+      if done.stdout ~= '' then post('print', done.stdout, '') end
       return ending(done)
     end)
   end
@@ -205,7 +205,10 @@ end
 -- ---------------------------------------------------------------- standard streams
 
 if in_session then
-  local function printed(text) post('print', text) end
+  local function printed(text)
+    local t = current()
+    post('print', text, t and t.owner or '')
+  end
   local function stays() return nil, 'a standard stream stays open' end
   io.stdout, io.stderr = sink(printed, stays), sink(printed, stays)
   io.stdin = as_file(text_file('', stays))

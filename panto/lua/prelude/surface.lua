@@ -102,7 +102,8 @@ panto.derive_id = H.derive_id
 function panto.log(...)
   local out = pack(...)
   for i = 1, out.n do out[i] = tostring(out[i]) end
-  post('log', concat(out, ' '))
+  local t = current()
+  post('log', concat(out, ' '), t and t.owner or '')
 end
 
 -- ---------------------------------------------------------------- programs, files, network

@@ -4,7 +4,8 @@ local H = ...
 local create, resume, yield, status = coroutine.create, coroutine.resume, coroutine.yield, coroutine.status
 local close, running, isyieldable = coroutine.close, coroutine.running, coroutine.isyieldable
 local traceback, sethook, getinfo, getmetatable = debug.traceback, debug.sethook, debug.getinfo, debug.getmetatable
-local error, tostring, type, setmetatable, select = error, tostring, type, setmetatable, select
+local error, tostring, type, setmetatable, select, tonumber, rawget = error, tostring, type, setmetatable, select,
+  tonumber, rawget
 local pack, unpack, find, sub, gsub = table.pack, table.unpack, string.find, string.sub, string.gsub
 local count = collectgarbage
 
@@ -69,15 +70,23 @@ local function tidy(trace) -- panto's own frames tell an author nothing
   return (gsub(trace, "\n\t%[C%]: in %?", ''))
 end
 
---- kind, message, file:line, traceback of a failed coroutine.
+local function rawget_text(t, name)
+  local v = type(t) == 'table' and rawget(t, name)
+  return type(v) == 'string' and v or nil
+end
+
+--- kind, message, file:line, traceback, status, seconds to wait of a failed coroutine.
 local function describe(co, e)
   local trace = tidy(traceback(co))
   local _, _, at = find(trace, '\n\t([^\n]-:%d+):')
   if interrupted(e) then
     return 'runaway', 'ran too long without yielding' .. (at and ' at ' .. at or ''), at or '', trace
   end
-  if type(e) == 'table' and getmetatable(e) == ERROR then
-    return tostring(e.kind), to_text(e.message), e.where or at or '', trace
+  local kind, message = rawget_text(e, 'kind'), rawget_text(e, 'message')
+  if kind and message then
+    local where = rawget_text(e, 'where') or at or ''
+    local text = getmetatable(e) == ERROR and where ~= '' and where .. ': ' .. message or message
+    return kind, text, where, trace, tonumber(rawget(e, 'status')), tonumber(rawget(e, 'retry_after'))
   end
   local text = to_text(e)
   local _, _, own = find(text, '^([^\n]-:%d+): ')

@@ -1,0 +1,232 @@
+"""The extensions of a session: one Lua state, everything that is loaded into it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from panto.lua import loader
+from panto.lua.api import files, http, models, processes, session, ui
+from panto.lua.api import time as clock
+from panto.lua.api.agents import EXTENSION, Desk, here
+from panto.lua.api.conversations import Conversations
+from panto.lua.api.jobs import JobTable
+from panto.lua.batch import Batches
+from panto.lua.components import Components
+from panto.lua.driver import Driver, LuaTask, Outcome, log
+from panto.lua.guard import Guard
+from panto.lua.hooks import TURN_EVENTS, Listeners
+from panto.lua.host import Host
+from panto.lua.protocol import Streams
+from panto.lua.registrations import Registrations, Registries
+from panto.lua.sources import LuaSettings, Source, find
+from panto.lua.tool import Workshop
+from panto.lua.uv import UvPump
+from panto.scheduler.client import LocalClient
+from panto.schema.contributions import ExtensionRow
+from panto.tools.processes import Spawner
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One extension as it is now."""
+
+    source: Source
+    state: Literal["active", "broken", "off"]
+    cost_ms: float = 0.0
+    problem: str = ""
+
+
+class Extensions:
+    """All extensions of one session. Everything here belongs to the owner loop's thread."""
+
+    def __init__(
+        self,
+        settings: LuaSettings,
+        client: LocalClient,
+        listeners: Listeners,
+        spawner: Spawner,
+        add_provider: Callable[[str, Mapping[str, Any]], None],
+    ) -> None:
+        self.settings, self.client, self.listeners = settings, client, listeners
+        self.loaded: dict[str, Loaded] = {}
+        self._off: set[str] = set()
+        shared = client.scheduler.shared
+        loop = asyncio.get_running_loop()
+        self.jobs = JobTable(here)
+        self.host = Host(env=settings.env, asks=self._asks() | self.jobs.asks)
+        self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread,
+                           lambda owner: _from_thread(loop, self._stuck, owner))  # fmt: skip
+        self.driver = Driver(self.host, loop, self.guard)
+        self.driver.on_task_failed = self._task_failed
+        self.components = Components(self.driver)
+        self.batches = Batches()
+        self.streams = Streams(self.driver, self._primary)
+        self.desk = Desk(client.scheduler, self.jobs)
+        self.requests = http.Requests(lambda: shared.catalog.http, self.streams.endpoints.get)
+        self.uv = UvPump(self.driver)
+        listeners.primary = self._primary
+        listeners.attach(self.driver, self.components)
+        registries = Registries(
+            shared.registry, client.commands, shared.catalog.protocols, add_provider, client.contribute, self._cwd
+        )
+        shop = Workshop(self.driver, self.batches, self.components, client.scheduler.end_owner)
+        self.registrations = Registrations(shop, self.streams, listeners, registries)
+        self.registrations.on_problem = self._registration_failed
+        self._install(spawner)
+
+    def _install(self, spawner: Spawner) -> None:
+        driver, shared = self.driver, self.client.scheduler.shared
+        clock.install(driver)
+        files.install(driver, self._cwd)
+        processes.install(driver, lambda: spawner, self.settings.env, self._cwd)
+        self.jobs.install(driver)
+        self.desk.install(driver)
+        Conversations(self.desk).install(driver)
+        models.install(driver, lambda: shared.catalog, here)
+        session.install(driver, self.desk)
+        ui.install(driver, self.client.question, self._notify)
+        self.requests.install(driver)
+        driver.ops["luv"] = lambda task: self.uv.load()
+        driver.messages["print"] = lambda text, owner: log.info("%s prints: %s", owner, text.rstrip("\n"))
+        driver.messages["log"] = lambda text, owner: log.info("%s: %s", owner, text)
+        driver.messages["callback_failed"] = self._callback_failed
+        trees = [str(tree) for tree in self.settings.trees]
+        self.host.function("set_paths")(
+            self.driver.bridge.to_lua(trees), self.driver.bridge.to_lua(list(loader.C_PLACES))
+        )
+        for name, folder in self.settings.shipped_rocks.items():
+            self.host.function("add_root")(name, str(folder))
+
+    # --- what Lua may ask at once ------------------------------------------------------------------------------
+
+    def _asks(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "primary": self._primary, "is_turn_event": lambda name: name in TURN_EVENTS,
+            "config": lambda owner: self.settings.table(owner), "session_info": self._session_info,
+        }  # fmt: skip
+
+    def _primary(self) -> str:
+        return self.client.primary
+
+    def _cwd(self, lane: str) -> str:
+        agent = self.client.scheduler.agents.get(lane)
+        return (agent or self.client.agent).cwd
+
+    def _session_info(self) -> str:
+        agent = self.client.agent
+        return json.dumps({
+            "id": agent.id, "root": str(self.client.scheduler.shared.store.root),
+            "scope": agent.session.under or agent.id, "cwd": agent.cwd, "model": agent.model,
+            "reasoning": agent.reasoning,
+        })  # fmt: skip
+
+    # --- what goes wrong ---------------------------------------------------------------------------------------
+
+    def _notify(self, lane: str, text: str, level: str, hint: str, key: str) -> None:
+        self.client.show(text, level=level, hint=hint, key=key)
+
+    def _stuck(self, owner: str) -> None:
+        log.error("extension %s does not return", owner)
+        self.client.show(f"the extension {owner} held everything up", level="attention",
+                         hint=f"/extensions off {owner} switches it off")  # fmt: skip
+
+    def _task_failed(self, task: LuaTask, outcome: Outcome) -> None:
+        if outcome.kind == "runaway":
+            self.client.show(f"{task.what} of {task.owner} {outcome.message}: stopped", level="attention",
+                             hint=f"/extensions off {task.owner} switches it off", key=f"lua:{task.owner}")  # fmt: skip
+        elif task.what == "a spawned task" and outcome.kind != "cancelled":
+            log.warning("%s: %s failed: %s\n%s", task.owner, task.what, outcome.message, outcome.traceback)
+
+    def _callback_failed(self, owner: str, what: str, message: str, place: str, traceback: str) -> None:
+        log.warning("%s: error in %s: %s\n%s", owner, what, message, traceback)
+
+    def _registration_failed(self, owner: str, place: str, problem: str) -> None:
+        where = f"{place}: " if place else ""
+        log.warning("%s: %s%s", owner, where, problem)
+        mine = self.loaded.get(owner)
+        if mine is not None:
+            mine.problem = mine.problem or f"{where}{problem}"
+        self.client.show(f"extension {owner}: {where}{problem}", level="attention", key=f"lua:{owner}")
+
+    # --- loading -----------------------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Find and activate everything, in order. A broken one is left out and told; the others load."""
+        for source in find(self.settings):
+            if source.name in self._off:
+                self.loaded[source.name] = Loaded(source, "off")
+                continue
+            await self._activate(source)
+        agent = self.client.agent
+        self.listeners.observe("session_start", {"agent": agent.id, "cwd": agent.cwd})
+
+    async def _activate(self, source: Source) -> None:
+        mine = self.loaded[source.name] = Loaded(source, "active")
+        begun = time.perf_counter()
+        outcome = await loader.run_main(self.driver, source, self._primary(), self.host.function("add_root"))
+        mine.cost_ms = (time.perf_counter() - begun) * 1000
+        if outcome.ok:
+            return
+        mine.state, mine.problem = "broken", outcome.message
+        self.withdraw(source.name)
+        log.warning("extension %s is left out: %s\n%s", source.name, outcome.message, outcome.traceback)
+        self.client.show(f"extension {source.name} is left out: {outcome.message}", level="attention",
+                         hint="/extensions lists all, /reload tries again", key=f"lua:{source.name}")  # fmt: skip
+
+    def withdraw(self, owner: str) -> None:
+        """End everything of one extension."""
+        self.registrations.withdraw(owner)
+        for scope in [s for s in self.driver.scopes.values() if s.owner == owner]:
+            self.driver.close_scope(scope)
+        scheduler = self.client.scheduler
+        scheduler.run_in_background(self.driver.loop.create_task(scheduler.end_owner((EXTENSION, owner))))
+        scheduler.run_in_background(self.driver.loop.create_task(self.desk.close_of(owner)))
+        self.host.function("forget_modules")(owner)
+
+    async def reload(self) -> None:
+        """Withdraw all extensions and load them again from disk; running tasks of the old ones are cancelled."""
+        for owner in tuple(self.loaded):
+            self.withdraw(owner)
+        self.loaded.clear()
+        await self.load()
+
+    async def switch(self, name: str, on: bool) -> None:
+        """Switch one off or on for this session. Raises KeyError for an unknown name."""
+        mine = self.loaded[name]
+        if on:
+            self._off.discard(name)
+            if mine.state != "active":
+                await self._activate(mine.source)
+        else:
+            self._off.add(name)
+            self.withdraw(name)
+            mine.state = "off"
+
+    def rows(self) -> tuple[ExtensionRow, ...]:
+        """Extensions in load order."""
+        return tuple(
+            ExtensionRow(name, one.source.place, one.state, round(one.cost_ms, 1), one.problem)
+            for name, one in self.loaded.items()
+        )
+
+    async def close(self) -> None:
+        """End everything: registered protocols hear of it, tasks are closed, the watchdog ends."""
+        for owner in tuple(self.loaded):
+            self.withdraw(owner)
+        for number in tuple(self.jobs.slots):
+            await self.jobs.close(number)
+        self.driver.close_all()
+        self.uv.close()
+        self.listeners.detach()
+        self.guard.close()
+
+
+def _from_thread(loop: asyncio.AbstractEventLoop, call: Callable[[str], None], owner: str) -> None:
+    log.error("extension %s runs code that cannot be interrupted", owner)
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, owner)

@@ -1,0 +1,215 @@
+"""A wire protocol written in Lua, as a Provider: every request opens a stream of its own, and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+
+from panto.lua.bridge import plain_text
+from panto.lua.driver import Driver, Outcome, log
+from panto.providers.http import Http
+from panto.providers.model import ProviderSettings
+from panto.schema.errors import ProviderError, ProviderErrorKind
+from panto.schema.messages import Request
+from panto.schema.stream import FinishPart, ReasoningDelta, StreamPart, TextDelta
+
+PULL_S = 0.06
+"""Least time between two pulls of a stream that has nothing ready: under 20 in a second."""
+FAIR_S = 0.01
+KINDS = frozenset(get_args(ProviderErrorKind))
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A protocol as registered: references of its functions (0: none)."""
+
+    owner: str
+    name: str
+    open: int
+    cancel_turn: int = 0
+    close: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a protocol's http may use without seeing it."""
+
+    settings: ProviderSettings
+    http: Http
+
+
+class Streams:
+    """The open streams of all Lua protocols; `handle:wake()` arrives here."""
+
+    def __init__(self, driver: Driver, primary: Callable[[], str]) -> None:
+        self.driver, self.primary = driver, primary
+        self.endpoints: dict[int, Endpoint] = {}
+        self.wakes: dict[int, asyncio.Event] = {}
+        self.registered: dict[str, Registration] = {}
+        self._last = 0
+        driver.messages["stream_wake"] = self._wake
+
+    def next_id(self) -> int:
+        """A number for a new stream; its endpoint goes by the same one."""
+        self._last += 1
+        return self._last
+
+    def _wake(self, id: int) -> None:
+        wake = self.wakes.get(id)
+        if wake is not None:
+            wake.set()
+
+
+class LuaProvider:
+    """See providers.provider.Provider."""
+
+    def __init__(self, streams: Streams, protocol: str, settings: ProviderSettings, http: Http) -> None:
+        self.settings = settings
+        self._streams, self._protocol, self._http = streams, protocol, http
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the config."""
+        return self.settings.name
+
+    @property
+    def protocol(self) -> str:
+        """The registered protocol's name."""
+        return self._protocol
+
+    async def stream(self, request: Request) -> AsyncIterator[StreamPart]:
+        """See Provider.stream."""
+        registration = self._streams.registered.get(self._protocol)  # a reload may have brought another one
+        if registration is None:
+            raise ProviderError(
+                "invalid_request", f"the protocol {self._protocol} is not there any more", hint="/extensions lists all"
+            )
+        open_stream = _Stream(self._streams, registration, self.settings, self._http)
+        finished = False
+        try:
+            open_stream.open(request)
+            async for part in open_stream.parts(self._http.settings.idle_s):
+                finished = finished or isinstance(part, FinishPart)
+                yield part
+            if not finished:
+                raise ProviderError("malformed", f"protocol {self.protocol} ended its stream without a finish")
+        finally:
+            open_stream.end(finished)
+
+
+class _Stream:
+    """One turn's stream."""
+
+    def __init__(self, streams: Streams, registration: Registration, settings: ProviderSettings, http: Http) -> None:
+        self._streams, self._registration, self._settings = streams, registration, settings
+        self._driver = streams.driver
+        self._id = streams.next_id()
+        self._scope = self._driver.scope(registration.owner, streams.primary(), key=f"stream {self._id}")
+        self._wake = asyncio.Event()
+        self._cancels = self._closes = False
+        self._opened = False
+        streams.endpoints[self._id] = Endpoint(settings, http)
+        streams.wakes[self._id] = self._wake
+
+    def _call(self, entry: str, *args: Any, what: str) -> Outcome:
+        what = f"{what} of protocol {self._registration.name}"
+        owner, lane = self._registration.owner, self._scope.lane
+        return self._driver.call(entry, *args, owner=owner, lane=lane, what=what, scope=self._scope.id)
+
+    def open(self, request: Request) -> None:
+        shape = msgspec.to_builtins(request) | {"agent": request.agent, "session_id": request.session_id}
+        sent = self._driver.bridge.to_lua(shape)
+        outcome = self._call("protocol_open", self._registration.open, self._id, sent, self._id, self._settings.name,
+                             what="open")  # fmt: skip
+        if not outcome.ok:
+            raise self._error(outcome)
+        self._cancels, self._closes = (bool(value) for value in (*outcome.values, False, False)[:2])
+        self._opened = True
+
+    async def parts(self, idle_s: float) -> AsyncIterator[StreamPart]:
+        fair, heard = time.monotonic() + FAIR_S, time.monotonic()
+        while True:
+            self._wake.clear()
+            outcome = self._call("protocol_next", self._id, what="next")
+            if not outcome.ok:
+                raise self._error(outcome)
+            first, *rest = (*outcome.values, None)
+            if first is None:
+                return
+            now = time.monotonic()
+            if first is False:
+                if now - heard > idle_s:
+                    raise ProviderError("timeout", f"protocol {self._registration.name} gave nothing for {idle_s:g} s")
+                await self._pending(rest[0], idle_s)
+                continue
+            heard = now
+            yield self._part(first, rest)
+            if now > fair:
+                await asyncio.sleep(0)
+                fair = time.monotonic() + FAIR_S
+
+    async def _pending(self, ms: Any, idle_s: float) -> None:
+        wait = idle_s if ms is None else max(float(ms) / 1000, PULL_S)
+        try:
+            await asyncio.wait_for(self._wake.wait(), wait)
+        except TimeoutError:
+            pass
+
+    def _part(self, first: Any, rest: list[Any]) -> StreamPart:
+        if first == "text":
+            return TextDelta(plain_text(rest[0]))
+        if first == "reasoning":
+            return ReasoningDelta(plain_text(rest[0]))
+        if isinstance(first, dict) and first.get("type") == "error":
+            status, after = first.get("status"), first.get("retry_after")
+            raise self._error(Outcome(False, (), str(first.get("kind", "server")), str(first.get("message", "failed")),
+                                      status=int(status or 0), retry_after=after))  # fmt: skip
+        try:
+            part: StreamPart = msgspec.convert(_cleaned(first), StreamPart)
+        except msgspec.ValidationError as e:
+            raise ProviderError("malformed", f"protocol {self._registration.name} gave what is no part: {e}") from None
+        return part
+
+    def _error(self, outcome: Outcome) -> ProviderError:
+        if outcome.traceback:
+            log.warning("protocol %s: %s\n%s", self._registration.name, outcome.message, outcome.traceback)
+        message = plain_text(outcome.message)
+        if outcome.kind in KINDS:
+            kind: ProviderErrorKind = outcome.kind  # type: ignore[assignment]
+            return ProviderError(kind, message, status=outcome.status, retry_after=outcome.retry_after)
+        return ProviderError("server", f"protocol {self._registration.name}: {message}")
+
+    def end(self, finished: bool) -> None:
+        """Let go of the stream; where the turn was abandoned it is told so first."""
+        if self._opened and not finished:
+            if self._cancels:
+                self._tell("protocol_method", self._id, "cancel_turn", what="cancel_turn")
+            elif self._registration.cancel_turn:
+                self._tell("protocol_plain", self._registration.cancel_turn, what="cancel_turn")
+        if self._opened and self._closes:
+            self._tell("protocol_method", self._id, "close", what="close")
+        self._driver.close_scope(self._scope)
+        self._driver.call("protocol_forget", self._id, owner="", lane="", what="a stream's end")
+        self._streams.endpoints.pop(self._id, None)
+        self._streams.wakes.pop(self._id, None)
+
+    def _tell(self, entry: str, *args: Any, what: str) -> None:
+        outcome = self._call(entry, *args, what=what)
+        if not outcome.ok:
+            log.warning("protocol %s: %s: %s", self._registration.name, what, outcome.message)
+
+
+def _cleaned(value: Any) -> Any:
+    match value:
+        case str():
+            return plain_text(value)
+        case dict():
+            return {key: _cleaned(item) for key, item in value.items()}
+        case list():
+            return [_cleaned(item) for item in value]
+    return value

@@ -1,0 +1,58 @@
+"""What the driver keeps of Lua's coroutines: tasks, the scopes they end with, and how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+GUARD_S = 0.1
+"""CPU seconds that Lua code may run without a yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a task or callback ended: its values, or a failure with place and traceback."""
+
+    ok: bool
+    values: tuple[Any, ...] = ()
+    kind: str = ""
+    message: str = ""
+    place: str = ""
+    traceback: str = ""
+    status: int = 0
+    retry_after: float | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """What a task belongs to and ends with: a call, a stream, a command, or a whole extension."""
+
+    id: int
+    owner: str
+    lane: str
+    cancelled: bool = False
+    closed: bool = False
+    tasks: set[LuaTask] = field(default_factory=set)
+    on_close: list[Callable[[], None]] = field(default_factory=list)
+    key: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class LuaTask:
+    """One coroutine under way."""
+
+    id: int
+    scope: Scope
+    lane: str
+    owner: str
+    what: str
+    done: asyncio.Future[Outcome]
+    guard_s: float = GUARD_S
+    waiting: asyncio.Future[Any] | None = None
+    op: str = ""
+    parked: bool = False
+    cancelled: bool = False
+    dialog_s: float = 0.0
+    dialog_since: float | None = None
