@@ -116,7 +116,7 @@ class GoogleGenerate:
                     out.append(self._memo.get(group.messages, kind, _model, group, names, signed))
                 case "results":
                     source = [result for result, _ in group.results]
-                    kind = (gate.variant, group.results_ids(), group.own)
+                    kind = (gate.variant, group.results_ids(), group.echoed)
                     inside = bool(on["results_hold_images"])
                     out.append(self._memo.get(source, (kind, "results"), _results, group, gate, names, inside))
                     if not inside and any(images_of(result) for result in source):
@@ -181,7 +181,7 @@ def _model(group: Group, names: Names, signed: bool) -> dict[str, object]:
             case ToolCall():
                 call: dict[str, object] = {"name": names.to_wire(part.name), "args": raw(wire_arguments(part))}
                 wire = next(ids)
-                if group.own and wire == part.provider_id:
+                if wire in group.echoed:
                     call["id"] = wire
                 mark = _signature(part, group.own)
                 if not mark and signed and not called:
@@ -196,7 +196,7 @@ def _results(group: Group, gate: Gate, names: Names, inside: bool) -> dict[str, 
     for result, wire in group.results:
         text = result_text(result, flagged=False)
         response: dict[str, object] = {"name": names.to_wire(result.name)}
-        if group.own and wire == result.provider_id:
+        if wire in group.echoed:
             response["id"] = wire
         shown = [_image(image, gate) for image in images_of(result)] if inside else []
         text = "\n".join([text, *(str(s["text"]) for s in shown if "text" in s)])

@@ -96,6 +96,8 @@ class Group:
     own: bool = False
     keep: bool = False
     results: tuple[tuple[ToolResult, str], ...] = ()
+    echoed: frozenset[str] = frozenset()
+    """Those of the wire ids that are the provider's own."""
 
     def results_ids(self) -> tuple[str, ...]:
         """The results' wire ids."""
@@ -144,11 +146,12 @@ def shape(request: Request, target: Target) -> Shaped:
             own = target.own(message, request.model)
             calls = [p for p in message.parts if isinstance(p, ToolCall)]
             ids = tuple(_wire_id(call, own, target.ids, seen) for call in calls)
-            out.groups.append(
-                Group("assistant", (message,), ids, own, own and (at >= keep_from or message.in_progress))
-            )
+            echoed = frozenset(wire for call, wire in zip(calls, ids, strict=True) if wire == call.provider_id)
+            keep = own and (at >= keep_from or message.in_progress)
+            out.groups.append(Group("assistant", (message,), ids, own, keep, echoed=echoed))
             if calls:
-                out.groups.append(Group("results", own=own, results=_answers(messages, after, calls, ids, out)))
+                answers = _answers(messages, after, calls, ids, out)
+                out.groups.append(Group("results", own=own, results=answers, echoed=echoed))
         at = _said(messages, after, out, answered=True)
     if not out.groups or out.groups[-1].kind == "assistant":
         out.groups.append(Group("user", (CONTINUE,)))
