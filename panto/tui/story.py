@@ -46,11 +46,12 @@ class Base:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self.items: list[Item] = []  # the same list for ever: others look at it
         self.reset()
 
     def reset(self) -> None:
         """Nothing is known."""
-        self.items: list[Item] = []
+        self.items.clear()
         self.queued: list[Queued] = []
         self.turns: dict[str, Turn] = {}
         self.runs: dict[str, str] = {}
@@ -183,6 +184,9 @@ class Base:
 
     def clear_step(self) -> None:
         """A turn ended: nothing streams."""
+
+    def drop_drafts(self) -> None:
+        """Calls being written are no more."""
 
 
 def message_text(parts: Iterable[m.Part]) -> str:

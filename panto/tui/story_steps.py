@@ -110,9 +110,6 @@ class StepsPart(Base):
         self._stream = []
         self.drop_drafts()
 
-    def drop_drafts(self) -> None:
-        """Calls being written are no more."""
-
     def clear_step(self) -> None:
         """Nothing streams any longer: what is there stays as it is."""
         for item in self._stream:

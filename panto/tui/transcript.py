@@ -90,7 +90,7 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
                 self.notice(update.text, update.level, update.hint, key=update.key)
             case s.StatusChanged():
                 self._status(update)
-            case s.InputReturned() | s.ContributionsChanged() | s.SessionOpened() | s.Left():
+            case s.InputReturned() | s.Asked() | s.ContributionsChanged() | s.SessionOpened() | s.Left():
                 pass
             case _:
                 assert_never(update)

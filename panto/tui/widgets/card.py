@@ -34,6 +34,9 @@ def card(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     if call.agents:
         return _agents(call, look)
     lines = [head(call, look)]
+    reason = _reason(call, fact(call, look), look)
+    if reason:
+        lines.append(_output(reason, look, style=look.palette.aside))
     if call.open and not call.live:
         return lines + _opened(call, look, arts)
     return lines + _folded(call, look, arts)
@@ -47,8 +50,19 @@ def head(call: Call, look: Look) -> Line:
         changes = [_change(diff.path, diff.added, diff.removed) for diff in diffs]
         title = f"{len(diffs)} files   " + f" {look.glyphs.dot} ".join(changes)
     left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE)]
-    segments = spread(left, fact(call, look), look.right, look.glyphs.ellipsis)
-    return Line(segments, target=FOLD)
+    said = fact(call, look)
+    reason = _reason(call, said, look)
+    if reason:
+        said = [(said[0][0].partition(":")[0], said[0][1])]
+    return Line(spread(left, said, look.right, look.glyphs.ellipsis), target=FOLD)
+
+
+def _reason(call: Call, said: Sequence[Run], look: Look) -> str:
+    """The reason behind a fact's colon, where both it and the title do not fit: it gets a row of its own."""
+    if call.state not in ("unknown", "refused", "stopped") or not said or ":" not in said[0][0]:
+        return ""
+    size = sum(width_of(text) for text, _ in said)
+    return said[0][0].partition(":")[2].strip() if 9 + width_of(call.title) + 2 + size > look.right else ""
 
 
 def mark(call: Call, look: Look) -> Run:
@@ -269,7 +283,8 @@ def _agents(call: Call, look: Look) -> list[Line]:
         cards = [CardView(title=child.title, state=child.state) for child in call.children]
     title = f"{len(cards)} {'child' if len(cards) == 1 else 'children'}" if cards else call.title
     counted = _counts(call, cards, look)
-    left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE), ("   " + counted, look.palette.aside)]
+    noun: list[Run] = [(title, NONE), ("   ", NONE)] if look.width >= 80 or not counted else []
+    left = [mark(call, look), (" ", NONE), verb_run(call.verb), *noun, (counted, look.palette.aside)]
     right: list[Run] = [(clean_line(whole.fact, 60), look.palette.aside)] if whole is not None and whole.fact else []
     lines = [Line(spread(left, right or fact(call, look), look.right, look.glyphs.ellipsis), target=FOLD)]
     if not call.live and not call.open:

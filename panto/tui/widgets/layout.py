@@ -25,7 +25,8 @@ class Layout:
     """Rows of all items as one column. `tops[i]` is the first row of item i, its blank row included."""
 
     def __init__(self, items: Sequence[Item]) -> None:
-        self.items = items
+        self._source = items
+        self.items: list[Item] = []  # as taken over last: always in step with the sums
         self.look: Look | None = None
         self.tops: list[int] = []
         self.gaps: list[int] = []
@@ -33,7 +34,6 @@ class Layout:
         self.total = 0
         self._bodies: list[int] = []
         self._measured: list[bool] = []
-        self._serials: list[int] = []
         self._index: dict[int, int] = {}
         self._dirty: int | None = None
         self._rows: OrderedDict[int, tuple[object, list[Line], int]] = OrderedDict()
@@ -41,9 +41,8 @@ class Layout:
 
     # ---------------------------------------------------------------- changes
 
-    def restart(self, items: Sequence[Item]) -> None:
-        """Another list of items."""
-        self.items = items
+    def restart(self) -> None:
+        """The items are other ones."""
         self._rows.clear()
         self._kept = 0
         self.reshape(0)
@@ -66,18 +65,18 @@ class Layout:
         look = self.look
         if look is None:
             return
-        at = min(at, len(self._serials))
+        at = min(at, len(self.items))
         known = {
-            self._serials[index]: (self._bodies[index], self._measured[index])
-            for index in range(at, len(self._serials))
+            self.items[index].serial: (self._bodies[index], self._measured[index])
+            for index in range(at, len(self.items))
         }  # fmt: skip
         for serial in known:
             self._index.pop(serial, None)
-        del self._serials[at:], self._bodies[at:], self._measured[at:]
-        for index in range(at, len(self.items)):
-            item = self.items[index]
+        del self.items[at:], self._bodies[at:], self._measured[at:]
+        for index in range(at, len(self._source)):
+            item = self._source[index]
             body, measured = known.get(item.serial, (-1, False))
-            self._serials.append(item.serial)
+            self.items.append(item)
             self._bodies.append(item.estimate(look) if body < 0 else body)
             self._measured.append(measured)
             self._index[item.serial] = index
@@ -92,10 +91,6 @@ class Layout:
     def index_of(self, item: Item) -> int | None:
         """Where an item stands."""
         return self._index.get(item.serial)
-
-    def serial_at(self, index: int) -> int | None:
-        """The serial of the item that the sums hold at an index; None where they hold none."""
-        return self._serials[index] if 0 <= index < len(self._serials) else None
 
     def index_of_serial(self, serial: int) -> int | None:
         """Where the item with this serial stands."""

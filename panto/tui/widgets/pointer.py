@@ -69,9 +69,9 @@ class Pointer:
     def _choose_last(self) -> None:
         me = cast("Transcript", self)
         seen = [index for index, row, _ in me.view.visible() if row == 0]
-        chosen = [index for index in seen if me.story.items[index].kind in _CHOSEN]
+        chosen = [index for index in seen if me.view.layout.items[index].kind in _CHOSEN]
         if chosen:
-            me.view.current = me.story.items[chosen[-1]].serial
+            me.view.current = me.view.layout.items[chosen[-1]].serial
             me.wake(now=True)
 
     def _step(self, direction: int) -> None:
@@ -193,7 +193,7 @@ class Pointer:
         elif kind == "fold":
             index = me.view.layout.index_of_serial(place.item)
             if index is not None:
-                self._toggle(me.story.items[index])
+                self._toggle(me.view.layout.items[index])
 
     def _select(self, anchor: Place, head: Place) -> None:
         me = cast("Transcript", self)

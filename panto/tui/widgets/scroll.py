@@ -217,7 +217,8 @@ class Transcript(Pointer, Widget, can_focus=True):
         search = self.view.search
         if search is None:
             return 0
-        found = search.matches(self.story.items)
+        self.view.sync()
+        found = search.matches(self.view.layout.items)
         if found:
             here = self.view.layout.index_of_serial(search.here)
             if begin or here is None:
@@ -231,9 +232,8 @@ class Transcript(Pointer, Widget, can_focus=True):
         return len(found)
 
     def _show_match(self, search: Search, index: int) -> None:
-        item = self.story.items[index]
+        item = self.view.layout.items[index]
         search.here = item.serial
-        self.view.sync()
         row = search.row_in(self.view.layout.lines(index))
         if row is None and not item.open and item.toggle():
             self.story.note(item)
@@ -310,7 +310,7 @@ class Transcript(Pointer, Widget, can_focus=True):
         for index, _, _ in self.view.visible():
             if index != seen:
                 seen = index
-                if self.story.items[index].moves:
+                if self.view.layout.items[index].moves:
                     return True
         return False
 
@@ -331,7 +331,7 @@ class Transcript(Pointer, Widget, can_focus=True):
     def _uncoloured(self) -> Iterator[None] | None:
         for index, _, line in self.view.visible():
             if line.art is not None and line.art.wants_colours:
-                return self._colouring(self.story.items[index], line.art)
+                return self._colouring(self.view.layout.items[index], line.art)
         return None
 
     def _colouring(self, item: Item, art: Colourable) -> Iterator[None]:

@@ -37,7 +37,7 @@ class Viewport:
 
     def restart(self) -> None:
         """The story began anew."""
-        self.layout.restart(self.story.items)
+        self.layout.restart()
         self.story.take_changes()
         self.top, self.follow, self._left = 0, True, None
         self.selection, self.current = None, 0
@@ -86,8 +86,7 @@ class Viewport:
         if not self.layout.tops:
             return None
         index, row = self.layout.find(self.top)
-        serial = self.layout.serial_at(index)  # the sums may be older than the list of items
-        return None if serial is None else (serial, row, self.layout.height(index))
+        return self.layout.items[index].serial, row, self.layout.height(index)
 
     def _restore(self, anchor: tuple[int, int, int] | None, scaled: bool = False) -> None:
         if anchor is None or self.follow:
