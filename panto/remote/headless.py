@@ -102,14 +102,16 @@ class Run:
         self._put({"type": "session", "id": client.primary, "cwd": status.cwd, "model": status.model})
         for text in self.task.notices:
             self._put({"type": "notice", "text": text})
+        turns = await client.ask(AskTurns()) if status.parked else ()
+        going = [turn for turn in turns if turn.state in ("active", "attempt_failed")]
+        if going and going[-1].state == "active":
+            self._teller.waiting = going[-1].turn
         if self.task.prompt is not None:
             await self._submit(ops.Prompt(self.task.prompt))
         elif not self.task.conversation:
-            turns = await client.ask(AskTurns())
-            going = [turn.turn for turn in turns if turn.state in ("active", "attempt_failed")]
             if not going:
                 raise UsageError("nothing in this session is waiting to be continued", "give it a prompt")
-            self._put(self._teller.resumed(going[-1]))
+            self._put(self._teller.resumed(going[-1].turn))
             await self._submit(ops.Continue())
         if self.task.conversation:
             self._start(self._converse())

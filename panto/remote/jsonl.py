@@ -57,6 +57,8 @@ class Teller:
         self.active = False
         self.end: Record | None = None
         self.code = 0
+        self.waiting = ""
+        """A parked turn of an earlier run, which goes on with the next thing that happens in it."""
         self.refused = False
         """Set it when a question could not be put to anybody: the turn then ends as refused."""
         self._recorder = Recorder(primary)
@@ -78,7 +80,7 @@ class Teller:
 
     def resumed(self, turn: str) -> Record:
         """A turn that was begun in an earlier run goes on."""
-        self.active, self.refused = True, False
+        self.active, self.refused, self.waiting = True, False, ""
         return {"type": "turn_started", "turn": turn}
 
     def broken(self, message: str) -> Record:
@@ -89,6 +91,8 @@ class Teller:
         return self._close(record)
 
     def _fact(self, fact: Fact) -> Iterator[Record]:
+        if self.waiting and not self.active and fact.agent == self.primary and fact.event.machine == "run":
+            yield self.resumed(self.waiting)  # a prompt woke it
         match fact.event:
             case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn) if fact.agent != self.primary:
                 yield self._agent(fact.agent, "running")
