@@ -94,7 +94,7 @@ class Layout:
 
     def serial_at(self, index: int) -> int | None:
         """The serial of the item that the sums hold at an index; None where they hold none."""
-        return self._serials[index] if 0 <= index < len(self._serials) else None
+        return self.items[index].serial if 0 <= index < len(self.items) else None
 
     def index_of_serial(self, serial: int) -> int | None:
         """Where the item with this serial stands."""
