@@ -4,65 +4,62 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from panto.schema.ops import Interrupt, SetMode, SetReasoning
 from panto.schema.queries import AskModels
 from panto.tui import manners
+from panto.tui.frame import Frame
 from panto.tui.keys import CHORD
-
-if TYPE_CHECKING:
-    from panto.tui.app import PantoApp
 
 TWICE_S = 1.5
 CHORD_SHOWN_S = 0.3
 MODES = ("plan", "ask", "auto")
 
 
-class Actions:
-    """Mixed into the application."""
+class Actions(Frame, inherit_bindings=False):
+    """The layer below `app`."""
 
     _escaped_at = -10.0
     _interrupted_at = -10.0
     chord = False
 
-    def action_send(self: PantoApp) -> None:
+    def action_send(self) -> None:
         """Send, or steer."""
         self.desk.send()
 
-    def action_newline(self: PantoApp) -> None:
+    def action_newline(self) -> None:
         """Break the line."""
         self.composer.newline()
 
-    def action_queue(self: PantoApp) -> None:
+    def action_queue(self) -> None:
         """Queue for after the turn; with nothing running there is nothing to wait for: a new line."""
         if self.now.busy:
             self.desk.send("turn")
         else:
             self.composer.newline()
 
-    def action_take_back(self: PantoApp) -> None:
+    def action_take_back(self) -> None:
         """The last undelivered message back into the prompt; in the transcript: the previous prompt."""
         if self.focused is self.transcript:
             self.transcript.jump_prompt(-1)
         else:
             self.desk.take_back()
 
-    def action_search_history(self: PantoApp) -> None:
+    def action_search_history(self) -> None:
         """Search earlier prompts."""
         self.desk.search()
 
-    def action_next_mode(self: PantoApp) -> None:
+    def action_next_mode(self) -> None:
         """The next of plan, ask and auto."""
         mode = self.now.mode
         after = MODES[(MODES.index(mode) + 1) % 3] if mode in MODES else "ask"
         self.link.submit(SetMode(after))  # type: ignore[arg-type]
 
-    def action_editor(self: PantoApp) -> None:
+    def action_editor(self) -> None:
         """The prompt in an editor."""
         self.link.start(self.desk.edit())
 
-    def action_escape(self: PantoApp) -> None:
+    def action_escape(self) -> None:
         """Close what is in front, else stop the turn, else (twice, empty, idle) rewind."""
         now = time.monotonic()
         twice, self._escaped_at = now - self._escaped_at < TWICE_S, now
@@ -81,7 +78,7 @@ class Actions:
         elif twice and not self.composer.draft.text and self.now.turns:
             self.action_tree()
 
-    def action_interrupt(self: PantoApp) -> None:
+    def action_interrupt(self) -> None:
         """Copy a selection, else stop the turn, else clear; a second time: leave."""
         now = time.monotonic()
         twice, self._interrupted_at = now - self._interrupted_at < TWICE_S, now
@@ -99,7 +96,7 @@ class Actions:
             self.composer.clear()
             self.passing_hint("Ctrl+C again leaves")
 
-    def action_leave(self: PantoApp) -> None:
+    def action_leave(self) -> None:
         """Leave when the prompt is empty, after asking when jobs run."""
         if self.composer.draft.text:
             self.composer.edit("delete", None)
@@ -109,11 +106,11 @@ class Actions:
         else:
             self.action_leave_now()
 
-    def action_leave_now(self: PantoApp) -> None:
+    def action_leave_now(self) -> None:
         """Leave."""
         self.leave(0)
 
-    def action_open_last(self: PantoApp) -> None:
+    def action_open_last(self) -> None:
         """Open or fold the last card; soon again: all of the turn."""
         now = time.monotonic()
         again, self._opened_at = now - self._opened_at < TWICE_S, now
@@ -121,7 +118,7 @@ class Actions:
 
     _opened_at = -10.0
 
-    def action_transcript(self: PantoApp) -> None:
+    def action_transcript(self) -> None:
         """To the transcript and back."""
         if self.focused is self.transcript:
             self.back_to_prompt()
@@ -129,104 +126,106 @@ class Actions:
             self.transcript.focus()
             self.sync()
 
-    def action_redraw(self: PantoApp) -> None:
+    def action_redraw(self) -> None:
         """Draw everything anew and go to the end."""
         self.transcript.to_end()
         self.refresh(layout=True)
 
-    def action_page_up(self: PantoApp) -> None:
+    def action_page_up(self) -> None:
         """A page up."""
         self.transcript.page(-1)
 
-    def action_page_down(self: PantoApp) -> None:
+    def action_page_down(self) -> None:
         """A page down."""
         self.transcript.page(1)
 
-    def action_to_start(self: PantoApp) -> None:
+    def action_to_start(self) -> None:
         """To the beginning."""
         self.transcript.to_start()
 
-    def action_to_end(self: PantoApp) -> None:
+    def action_to_end(self) -> None:
         """To the end."""
         self.transcript.to_end()
 
-    def action_reasoning(self: PantoApp) -> None:
+    def action_reasoning(self) -> None:
         """The next reasoning effort of this model."""
         self.link.start(self._next_reasoning())
 
-    async def _next_reasoning(self: PantoApp) -> None:
+    async def _next_reasoning(self) -> None:
         status = self.now.status
-        rows = await self.link.ask(AskModels(words=status.model)) if status else None
-        levels = next((row.reasoning for row in rows or () if status and row.label == status.model), ())
-        if status and levels:
+        if status is None:
+            return
+        rows = await self.link.ask(AskModels(words=status.model))
+        levels = next((row.reasoning for row in rows or () if row.label == status.model), ())
+        if levels:
             at = levels.index(status.reasoning) if status.reasoning in levels else -1
             self.link.submit(SetReasoning(levels[(at + 1) % len(levels)]))
         else:
             self.passing_hint("this model has no reasoning efforts")
 
-    def action_chord(self: PantoApp) -> None:
+    def action_chord(self) -> None:
         """Ctrl+X: the next letter opens something; what is possible shows after a moment."""
         self.chord = True
         names = "   ".join(f"{key} {name}" for key, name in CHORD.items())
         self.set_timer(CHORD_SHOWN_S, lambda: self.hint(names) if self.chord else None)
 
-    def chord_key(self: PantoApp, key: str) -> None:
+    def chord_key(self, key: str) -> None:
         """The letter after Ctrl+X."""
         self._end_chord()
         if key in CHORD:
             getattr(self, f"action_{CHORD[key]}")()
 
-    def _end_chord(self: PantoApp) -> None:
+    def _end_chord(self) -> None:
         self.chord = False
         self.hint("")
 
-    def action_suspend(self: PantoApp) -> None:
+    def action_suspend(self) -> None:
         """To the shell; `fg` comes back."""
         self.action_suspend_process()
 
-    def action_help(self: PantoApp) -> None:
+    def action_help(self) -> None:
         """Keys and commands."""
         from panto.tui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen())
 
-    def action_model(self: PantoApp) -> None:
+    def action_model(self) -> None:
         """Choose the model."""
         from panto.tui.screens.models import ModelScreen
 
         self.push_screen(ModelScreen())
 
-    def action_sessions(self: PantoApp) -> None:
+    def action_sessions(self) -> None:
         """Choose a session."""
         from panto.tui.screens.sessions import SessionScreen
 
         self.push_screen(SessionScreen())
 
-    def action_agents(self: PantoApp) -> None:
+    def action_agents(self) -> None:
         """Child agents."""
         from panto.tui.screens.agents import AgentScreen
 
         self.push_screen(AgentScreen())
 
-    def action_tree(self: PantoApp) -> None:
+    def action_tree(self) -> None:
         """Turns."""
         from panto.tui.screens.turns import TurnScreen
 
         self.push_screen(TurnScreen())
 
-    def action_settings(self: PantoApp) -> None:
+    def action_settings(self) -> None:
         """What is in force."""
         from panto.tui.screens.settings import SettingScreen
 
         self.push_screen(SettingScreen())
 
-    def action_theme(self: PantoApp) -> None:
+    def action_theme(self) -> None:
         """Choose the colours."""
         from panto.tui.screens.themes import ThemeScreen
 
         self.push_screen(ThemeScreen())
 
-    def copy(self: PantoApp, text: str) -> None:
+    def copy(self, text: str) -> None:
         """Put text on the clipboard."""
         sequence = manners.copy(text)
         if not sequence:
@@ -237,7 +236,7 @@ class Actions:
         extra = " (tmux: set-clipboard on)" if os.environ.get("TMUX") else ""
         self.passing_hint(f"copied {lines} line{'s' if lines > 1 else ''}{extra}")
 
-    def copy_answer(self: PantoApp) -> None:
+    def copy_answer(self) -> None:
         """Copy the last answer."""
         if self.now.answer:
             self.copy(self.now.answer)

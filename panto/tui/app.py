@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.events import AppBlur, AppFocus, Key, Resize
 from textual.screen import Screen
 
 from panto.schema.errors import PantoError
 from panto.schema.ops import Op, Prompt
 from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
-from panto.schema.signals import InputReturned, Left, Noticed, ReasoningStreamed, TextStreamed, ToolProgressed, Update
+from panto.schema.signals import InputReturned, Left, ReasoningStreamed, TextStreamed, ToolProgressed, Update
 from panto.tui.actions import Actions
 from panto.tui.commands import Commands, merged
-from panto.tui.frame import Frame
 from panto.tui.keyboard import GroundTold
 from panto.tui.keys import Keys
 from panto.tui.link import Connect, Link
 from panto.tui.prompt import PromptDesk
 from panto.tui.settings import ScreenSettings
-from panto.tui.widgets.completion import Completion
 from panto.tui.widgets.composer import Composer
-from panto.tui.widgets.question import QuestionPanel
-from panto.tui.widgets.rule import Rule
-from panto.tui.widgets.status import Status
 
 if TYPE_CHECKING:
     from panto.tui.early import Early
-    from panto.tui.terminal import Terminal
     from panto.tui.widgets.scroll import Transcript
 
 _DELTAS = (TextStreamed, ReasoningStreamed, ToolProgressed)
@@ -40,8 +33,8 @@ class MainScreen(Screen[None], inherit_bindings=False):
     """The one screen; pickers lie over it."""
 
 
-class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
-    """Holds the parts: link, now, transcript, composer. `Frame` keeps the rows around the transcript true."""
+class PantoApp(Actions, inherit_bindings=False):
+    """Holds the line to the engine and hands on what comes from either side."""
 
     CSS_PATH = "panto.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -49,18 +42,11 @@ class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
 
     def __init__(self, connect: Connect, settings: ScreenSettings, transcript: Transcript,
                  early: Early | None = None) -> None:  # fmt: skip
-        super().__init__(ansi_color=True)
-        self.settings = settings
-        self.early = early
-        self.terminal: Terminal | None = early.terminal if early else None
+        super().__init__(settings, transcript, early)
         self.link = Link(connect, self)
         self.keys = Keys(settings.keys)
         self.commands = Commands(self)
-        self.transcript = transcript
-        self.completion, self.rule, self.status = Completion(), Rule(), Status()
-        self.question, self.reply, self.composer = QuestionPanel(), Composer(id="reply"), Composer(id="prompt")
         self.desk = PromptDesk(self, self.composer, self.completion)
-        self.left: Left | None = None
         self.begin_frame()
 
     def get_default_screen(self) -> Screen[None]:
@@ -69,21 +55,14 @@ class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
-        yield from self._parts()
-
-    def _parts(self) -> Iterator[Transcript | Completion | Rule | QuestionPanel | Composer | Status]:
-        yield self.transcript
-        yield self.completion
-        yield self.rule
-        yield self.question
-        yield self.reply
-        yield self.composer
-        yield self.status
+        yield from (self.transcript, self.completion, self.rule, self.question, self.reply, self.composer, self.status)
 
     def on_mount(self) -> None:
         """The composer takes the keys, then the engine is built."""
         self.composer.focus()
         self.take_over()
+        if self.settings.opening == "sessions":
+            self.action_sessions()
         self.sync()
         self.call_after_refresh(lambda: self.link.start(self.link.open()))
 
@@ -117,6 +96,8 @@ class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
         self.now.apply(update, time.monotonic())
         if update.agent in (self.now.primary, ""):
             self.transcript.apply(update)
+        elif self.child is not None:
+            self.child.hear(update)
         if isinstance(update, InputReturned):
             self.desk.give_back(update.text)
         if not isinstance(update, _DELTAS):
@@ -135,11 +116,6 @@ class PantoApp(Actions, Frame, App[int], inherit_bindings=False):
         """The engine has closed: nothing is left to show."""
         self.left = left
         self.leave(self.return_code or 0)
-
-    def say(self, text: str, level: Literal["info", "attention", "wrong"] = "info", hint: str = "",
-            key: str = "") -> None:  # fmt: skip
-        """A notice of the screen's own in the transcript."""
-        self.transcript.apply(Noticed(self.now.primary, text, level, hint, key))
 
     # --- from the person ---------------------------------------------------------------------------------------
 

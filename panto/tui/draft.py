@@ -14,7 +14,9 @@ from panto.tui.graphemes import after, before
 
 CHIP_FIRST, CHIP_LAST = 0x10FE00, 0x10FFFD
 _CHIPS = re.compile(f"[{chr(CHIP_FIRST)}-{chr(CHIP_LAST)}]")
-_UNSAFE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\ud800-\udfff]")
+_UNSAFE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\ud800-\udfff]"
+)
 _WORD = re.compile(r"\w+|[^\w\s]+")
 _UNDO_LIMIT = 200
 

@@ -57,6 +57,7 @@ class PantoDriver(LinuxDriver):
 
         if self.terminal is not None:
             self.terminal.raw()
+        assert self._file is not None
         self._writer_thread = WriterThread(self._file)
         self._writer_thread.start()
         signal.signal(signal.SIGWINCH, send_size)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from textual.events import Key
+from textual.screen import Screen
 from textual.timer import Timer
 
 from panto.schema.ops import RunCommand
@@ -21,16 +22,16 @@ from panto.tui.widgets.question import QuestionPanel
 from panto.tui.widgets.status import short_path
 
 if TYPE_CHECKING:
-    from panto.tui.app import PantoApp
+    from panto.tui.screens.agents import ChildScreen
 
 TICK_S = 0.125
 HINT_S = 2.0
 
 
-class Frame(Looks):
-    """Mixed into the application."""
+class Frame(Looks, inherit_bindings=False):
+    """The layer between colours and actions."""
 
-    now: Now
+    main: Screen[object]
     looked_at = True
     last_key = -10.0
     _ticking: Timer | None = None
@@ -38,15 +39,15 @@ class Frame(Looks):
     _was_busy = False
     _title = ""
     _leaving = False
+    child: ChildScreen | None = None
 
-    def begin_frame(self: PantoApp) -> None:
+    def begin_frame(self) -> None:
         """Before anything is mounted."""
-        self.now = Now()
         self.answered: set[str] = set()
         self.begin_looks()
         self.begin_session("")
 
-    def begin_session(self: PantoApp, primary: str) -> None:
+    def begin_session(self, primary: str) -> None:
         """Another session is shown."""
         contributions = self.now.contributions
         self.now = Now(primary=primary, contributions=contributions)
@@ -55,7 +56,7 @@ class Frame(Looks):
         self.rule.stopping = False
         self.status.cwd = self.settings.cwd
 
-    def take_over(self: PantoApp) -> None:
+    def take_over(self) -> None:
         """The composer has the focus: take what was typed into the first frame, and let keys come."""
         self._ticking = self.set_interval(TICK_S if self.motion else 1.0, self._tick, pause=True)
         self.main = self.screen
@@ -71,8 +72,7 @@ class Frame(Looks):
                     self.composer.set_text(shown)
                 self.early = None
             driver.ready.set()
-        if self.settings.opening == "sessions":
-            self.action_sessions()
+        self.transcript.greet(self.settings.greeting)
         for problem in self.keys.problems:
             self.say(problem, "attention")
         gc.collect()
@@ -81,7 +81,7 @@ class Frame(Looks):
 
     # --- what is going on --------------------------------------------------------------------------------------
 
-    def sync(self: PantoApp) -> None:
+    def sync(self) -> None:
         """Make the rows around the transcript say what is true now."""
         now = self.now
         self.rule.unseen = self.transcript.unseen
@@ -101,15 +101,15 @@ class Frame(Looks):
         self.status.redraw()
         self.brought_themes()
 
-    def _tick(self: PantoApp) -> None:
+    def _tick(self) -> None:
         self.step += 1
         self.rule.redraw()
 
-    def activity(self: PantoApp) -> str:
+    def activity(self) -> str:
         """What runs, in the words of the transcript."""
         return self.transcript.activity(time.time()) or "working"
 
-    def shortcut(self: PantoApp, key: str) -> None:
+    def shortcut(self, key: str) -> None:
         """A key an extension took."""
         for one in self.now.contributions.shortcuts:
             if one.key == key:
@@ -118,7 +118,7 @@ class Frame(Looks):
 
     # --- questions ---------------------------------------------------------------------------------------------
 
-    def _show_question(self: PantoApp, held: Held | None) -> None:
+    def _show_question(self, held: Held | None) -> None:
         self._asked = held
         self.reply.display = False
         self.composer.display = held is None
@@ -133,19 +133,19 @@ class Frame(Looks):
         self.question.cwd = short_path(self.now.status.cwd if self.now.status else "")
         self.question.ask(held, self.last_key)
 
-    def _hint_waiting(self: PantoApp) -> None:
+    def _hint_waiting(self) -> None:
         if self._asked is not None:
             waiting = sum(1 for one in self.now.held if one.call not in self.answered)
             self.rule.left = self.question.title()
             self.rule.right = self.question.fact(waiting)
 
-    def on_question_panel_decided(self: PantoApp, message: QuestionPanel.Decided) -> None:
+    def on_question_panel_decided(self, message: QuestionPanel.Decided) -> None:
         """An answer: to the engine; the next question may come."""
         self.answered.add(message.held.call)
         self.link.submit(message.op)
         self.sync()
 
-    def on_question_panel_reply(self: PantoApp, message: QuestionPanel.Reply) -> None:
+    def on_question_panel_reply(self, message: QuestionPanel.Reply) -> None:
         """A text is wanted, or not any more."""
         self.reply.display = message.text is not None
         if message.text is not None:
@@ -156,7 +156,7 @@ class Frame(Looks):
         self._hint_waiting()
         self.rule.redraw()
 
-    def _reply_key(self: PantoApp, event: Key) -> bool:
+    def _reply_key(self, event: Key) -> bool:
         action = self.keys.action(event.key)
         if action == "newline":
             self.reply.newline()
@@ -166,12 +166,12 @@ class Frame(Looks):
                 self.passing_hint(problem)
         return action in ("newline", "send")
 
-    def on_question_panel_typed(self: PantoApp, message: QuestionPanel.Typed) -> None:
+    def on_question_panel_typed(self, message: QuestionPanel.Typed) -> None:
         """A key that came before the question was alive."""
         self.last_key = time.monotonic()
         self.composer.edit(message.key, message.character)
 
-    def back_to_prompt(self: PantoApp) -> None:
+    def back_to_prompt(self) -> None:
         """Focus where typing goes."""
         target = self.question if self._asked else self.composer
         target.focus()
@@ -179,23 +179,23 @@ class Frame(Looks):
 
     # --- hints, title, notices ---------------------------------------------------------------------------------
 
-    def hint(self: PantoApp, text: str) -> None:
+    def hint(self, text: str) -> None:
         """Words at the rule's right end, "" the mode again."""
         if self._asked is None and self.rule.right != text:
             self.rule.right = text
             self.rule.redraw()
 
-    def passing_hint(self: PantoApp, text: str) -> None:
+    def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
         self.hint(text)
         self.set_timer(HINT_S, lambda: self.hint("") if self.rule.right == text else None)
 
-    def say_sent(self: PantoApp, text: str) -> None:
+    def say_sent(self, text: str) -> None:
         """A prompt was sent; before the engine is there, show that it is kept."""
         if not self.link.ready:
             self.say(f"» {text}", hint="sent as soon as panto is ready", key="early")
 
-    def _announce(self: PantoApp, held: Held | None) -> None:
+    def _announce(self, held: Held | None) -> None:
         busy = self.now.busy
         if held is None and self._was_busy and not busy:
             self._call_for("panto: done")
@@ -209,18 +209,18 @@ class Frame(Looks):
             self._title = title
             self.tell_terminal(manners.title(title))
 
-    def _call_for(self: PantoApp, text: str) -> None:
+    def _call_for(self, text: str) -> None:
         if not self.looked_at and self.settings.notify:
             self.tell_terminal(manners.notice(text))
 
-    def tell_terminal(self: PantoApp, sequence: str) -> None:
+    def tell_terminal(self, sequence: str) -> None:
         """Write a sequence that draws nothing."""
         if self._driver is not None and not self._driver.is_headless:
             self._driver.write(sequence)
 
     # --- places ------------------------------------------------------------------------------------------------
 
-    def place_completion(self: PantoApp) -> None:
+    def place_completion(self) -> None:
         """Directly above the rule."""
         if self.completion.display:
             rows = self.completion.styles.height
@@ -228,17 +228,17 @@ class Frame(Looks):
             self.completion.styles.offset = (0, max(0, self.rule.region.y - height))
 
     @property
-    def cursor_shown(self: PantoApp) -> str:
+    def cursor_shown(self) -> str:
         """The sequence that shows or hides the terminal's cursor."""
         return "\x1b[?25h" if getattr(self.focused, "shows_cursor", False) else "\x1b[?25l"
 
-    def _begin_update(self: PantoApp) -> None:
+    def _begin_update(self) -> None:
         self.tell_terminal("\x1b[?2026h\x1b[?25l")
 
-    def _end_update(self: PantoApp) -> None:
+    def _end_update(self) -> None:
         self.tell_terminal(f"{self.cursor_shown}\x1b[?2026l")
 
-    async def outside(self: PantoApp, command: list[str]) -> int:
+    async def outside(self, command: list[str]) -> int:
         """Run a program on the terminal, panto out of the way; returns its exit code. Raises OSError."""
         with self.suspend():
             code = await run_outside(command)
@@ -246,7 +246,7 @@ class Frame(Looks):
         self.refresh(layout=True)
         return code
 
-    def find(self: PantoApp, words: str) -> None:
+    def find(self, words: str) -> None:
         """Search the transcript."""
         found = self.transcript.search(words)
         if found:
@@ -255,35 +255,42 @@ class Frame(Looks):
         elif words:
             self.passing_hint("not found")
 
-    async def load_older(self: PantoApp, before: tuple[int, int]) -> None:
+    async def load_older(self, before: tuple[int, int]) -> None:
         """Put the page before what is loaded in front of it."""
         page = await self.link.ask(AskHistory(before=before))
         if page is not None:
             self.transcript.prepend(page)
 
-    def show_text(self: PantoApp, text: str) -> None:
+    def show_text(self, text: str) -> None:
         """A text on the whole screen."""
         from panto.tui.screens.pager import PagerScreen
 
         self.push_screen(PagerScreen(text))
 
-    def show_child(self: PantoApp, agent: str) -> None:
+    def show_child(self, agent: str, name: str = "") -> None:
         """A child agent's transcript, live."""
         from panto.tui.screens.agents import ChildScreen
 
-        self.push_screen(ChildScreen(agent))
+        self.child = ChildScreen(agent, name)
+        self.push_screen(self.child)
 
-    def take_completion(self: PantoApp) -> None:
+    def close_overlay(self) -> None:
+        """Back to what lies below."""
+        if self.screen is not self.main:
+            self.child = None if self.screen is self.child else self.child
+            self.pop_screen()
+
+    def take_completion(self) -> None:
         """A click chose a row."""
         self.desk.take()
 
-    def leave(self: PantoApp, code: int) -> None:
+    def leave(self, code: int) -> None:
         """Shut the engine down, then end."""
         if not self._leaving:
             self._leaving = True
             self.hint("leaving")
             self.link.start(self._leave(code))
 
-    async def _leave(self: PantoApp, code: int) -> None:
+    async def _leave(self, code: int) -> None:
         await self.link.close()
         self.exit(code, return_code=code)

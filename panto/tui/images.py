@@ -39,4 +39,6 @@ def image_at(path: Path) -> Image | str:
     kind = next((kind for mark, kind in _KINDS.items() if data.startswith(mark)), "")
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         kind = "image/webp"
-    return Image(kind, data, path.name) if kind else f"{path.name}: not an image that models take (PNG, JPEG, GIF, WebP)"
+    if not kind:
+        return f"{path.name}: not an image that models take (PNG, JPEG, GIF, WebP)"
+    return Image(kind, data, path.name)

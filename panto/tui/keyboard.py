@@ -61,7 +61,7 @@ def ground_in(data: bytes) -> bool | None:
 
 def _is_dark(found: re.Match[str]) -> bool:
     red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
-    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+    return bool(0.299 * red + 0.587 * green + 0.114 * blue < 0.5)
 
 
 class Decoder:

@@ -77,8 +77,7 @@ class Keys:
         return [row._replace(keys=self._by_action[row.action]) for row in TABLE]
 
 
-_SPELLING = {"ctrl": "Ctrl", "alt": "Alt", "shift": "Shift", "enter": "Enter", "escape": "Esc", "tab": "Tab",
-             "up": "↑", "down": "↓", "pageup": "PageUp", "pagedown": "PageDown", "home": "Home", "end": "End"}  # fmt: skip
+_SPELLING = {"escape": "Esc", "up": "↑", "down": "↓", "pageup": "PageUp", "pagedown": "PageDown"}
 
 
 def spell(key: str) -> str:

@@ -121,11 +121,20 @@ class Link:
         elif not isinstance(op, Interrupt):
             self._ends.refused(op, self.failed or PantoError("still starting", "try again in a moment"))
 
-    async def _submit(self, client: Client, op: Op) -> None:
+    async def do(self, *ops: Op) -> bool:
+        """Submit one after the other, waiting for each; False (and shown) as soon as one is refused."""
+        for op in ops:
+            if self._client is None or not await self._submit(self._client, op):
+                return False
+        return True
+
+    async def _submit(self, client: Client, op: Op) -> bool:
         try:
             await client.submit(op)
         except PantoError as error:
             self._ends.refused(op, error)
+            return False
+        return True
 
     async def ask(self, query: Query[A]) -> A | None:
         """An answer, or None where there is no engine yet or it says no (which is shown)."""

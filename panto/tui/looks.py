@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from panto.tui.colours import Glyphs, Palette, ThemeName, custom, glyphs, palette
+from panto.tui.parts import Parts
 from panto.tui.widgets.lines import Look
-
-if TYPE_CHECKING:
-    from panto.tui.app import PantoApp
 
 BUILT_IN: tuple[str, ...] = ("auto", *get_args(ThemeName))
 _SPELLINGS = {"high contrast": "contrast", "high-contrast": "contrast", "terminal": "ansi"}
 
 
-class Looks:
-    """Mixed into the application. `theme_name` is what the person chose, `palette` what came of it."""
+class Looks(Parts, inherit_bindings=False):
+    """`theme_name` is what the person chose, `palette` what came of it."""
 
     theme_name = "auto"
     palette: Palette = palette("ansi")
@@ -26,7 +24,7 @@ class Looks:
     step = 0  # the spinner's frame
     _dark: bool | None = None
 
-    def begin_looks(self: PantoApp) -> None:
+    def begin_looks(self) -> None:
         """Read the settings and the environment."""
         self.motion = not self.settings.reduced_motion
         self._dark = _dark_from_environment()
@@ -37,11 +35,11 @@ class Looks:
 
     _wanted_theme = "auto"
 
-    def themes(self: PantoApp) -> tuple[str, ...]:
+    def themes(self) -> tuple[str, ...]:
         """Names to choose from."""
         return (*BUILT_IN, *(theme.name for theme in self.now.contributions.themes if theme.name not in BUILT_IN))
 
-    def palette_of(self: PantoApp, name: str) -> Palette:
+    def palette_of(self, name: str) -> Palette:
         """The colours of a theme. Raises ValueError for a theme whose colours cannot be read."""
         no_color = "NO_COLOR" in os.environ
         brought = next((theme for theme in self.now.contributions.themes if theme.name == name), None)
@@ -54,7 +52,7 @@ class Looks:
         clashes = self._dark is not None and known in ("light", "dark") and self._dark != (known == "dark")
         return palette(known, no_color=no_color, paint=(clashes or known == "contrast") and not no_color)
 
-    def set_theme(self: PantoApp, name: str) -> None:
+    def set_theme(self, name: str) -> None:
         """Use a theme from now on; an unknown name is said so."""
         name = _SPELLINGS.get(name, name)
         if name not in self.themes():
@@ -63,7 +61,7 @@ class Looks:
         self.theme_name = self._wanted_theme = name
         self.show_theme(name)
 
-    def show_theme(self: PantoApp, name: str) -> None:
+    def show_theme(self, name: str) -> None:
         """Draw in the colours of a theme, without choosing it."""
         try:
             self.palette = self.palette_of(name)
@@ -73,25 +71,25 @@ class Looks:
         self.transcript.restyle()
         self.refresh(layout=True)
 
-    def ground_told(self: PantoApp, dark: bool) -> None:
+    def ground_told(self, dark: bool) -> None:
         """The terminal's background is known."""
         if self._dark is not dark:
             self._dark = dark
             self.show_theme(self.theme_name)
 
-    def brought_themes(self: PantoApp) -> None:
+    def brought_themes(self) -> None:
         """Extensions changed what they bring: the configured theme may be there now."""
         if self._wanted_theme != self.theme_name and self._wanted_theme in self.themes():
             self.set_theme(self._wanted_theme)
 
     @property
-    def look(self: PantoApp) -> Look:
+    def look(self) -> Look:
         """How things are drawn now."""
         width, height = self.size
         return Look(width, height, self.palette, self.glyphs, self.step, time.time(), self.motion)
 
     @property
-    def spinner(self: PantoApp) -> str:
+    def spinner(self) -> str:
         """The spinner's present frame."""
         return self.look.spinner
 

@@ -24,7 +24,9 @@ import pyte
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE = 30.0
 _MODES = re.compile(rb"\x1b\[\?([\d;]+)([hl])")
-_UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=?][\d;]*[um]|\x1b\[\?[\d;]*\$p|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[2[23];0t")
+_UNKNOWN_TO_PYTE = re.compile(
+    rb"\x1b\[[<>=?][\d;]*[um]|\x1b\[\?[\d;]*\$p|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[2[23];0t"
+)
 
 
 class Terminal:
@@ -205,4 +207,5 @@ class Terminal:
     def scrollback(self) -> str:
         """What was written on the normal screen after the last full-screen part."""
         tail = bytes(self.log).rpartition(b"\x1b[?1049l")[2]
-        return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07", "", tail.decode("utf-8", "replace")).replace("\r", "")
+        text = tail.decode("utf-8", "replace").replace("\r", "")
+        return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07", "", text)

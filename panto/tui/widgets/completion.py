@@ -29,8 +29,7 @@ class Completion(Panel):
         """Show these rows, or say why there are none; nothing to say closes the list."""
         self.choices, self.chosen, self.message = choices, chosen, message
         rows = min(ROWS, len(choices)) or (1 if message else 0)
-        if rows != self.styles.height or not self.display:
-            self.styles.height = rows
+        self.styles.height = rows
         self.display = bool(rows)
         self.panto.place_completion()
         self.redraw()
@@ -43,9 +42,8 @@ class Completion(Panel):
     def move(self, step: int) -> None:
         """Up or down, around the ends."""
         if self.choices:
-            self.chosen = (self.chosen + step) % len(self.choices) if self.chosen >= 0 else (0 if step > 0 else -1) % len(
-                self.choices
-            )
+            start = self.chosen if self.chosen >= 0 else -1 if step > 0 else 0
+            self.chosen = (start + step) % len(self.choices)
             self.redraw()
 
     @property

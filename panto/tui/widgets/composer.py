@@ -53,7 +53,7 @@ class Composer(Panel, can_focus=True):
     placeholder = ""
     glyph = "›"
 
-    def __init__(self, *, id: str | None = None, max_rows: int = MAX_ROWS) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None, max_rows: int = MAX_ROWS) -> None:
         super().__init__(id=id)
         self.draft = Draft()
         self.max_rows = max_rows

@@ -37,12 +37,14 @@ class Panel(Widget):
     @property
     def palette(self) -> Palette:
         """The colours in force."""
-        return self.panto.palette
+        colours: Palette = self.panto.palette
+        return colours
 
     @property
     def glyphs(self) -> Glyphs:
         """The signs in force."""
-        return self.panto.glyphs
+        signs: Glyphs = self.panto.glyphs
+        return signs
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """What to show in this many cells and rows."""

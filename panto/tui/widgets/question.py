@@ -19,7 +19,7 @@ from panto.schema.ops import Answer, Decide, Interrupt, Op
 from panto.schema.view import DiffView, TextView
 from panto.tui.now import Held
 from panto.tui.sanitize import clean, clean_line
-from panto.tui.widgets.lines import Line, Run, wrap, width_of
+from panto.tui.widgets.lines import Line, Run, width_of, wrap
 from panto.tui.widgets.panel import PLAIN, Panel, line, sides
 from panto.tui.widgets.view import view_rows
 
@@ -190,8 +190,9 @@ class QuestionPanel(Panel, can_focus=True):
         if self.step:
             return [("Enter", "no, and go on" if self.step == "why" else "run it so"), ("Esc", "back")]
         if question.kind == "ask":
-            pick = [("Enter", "choose"), *([("Space", "mark")] if question.multiple else [])] if question.choices else []
-            return [*pick, ("Tab", "own words"), ("Esc", "no answer")]
+            pick = [("Enter", "choose")] if question.choices else []
+            mark = [("Space", "mark")] if question.multiple else []
+            return [*pick, *mark, ("Tab", "own words"), ("Esc", "no answer")]
         dangerous = question.dangerous
         pairs = [("y" if dangerous else "Enter or y", "once")]
         if not dangerous:

@@ -44,6 +44,8 @@ class Rule(Panel):
 
     def _right(self) -> list[Run]:
         colours = self.palette
+        if self.left and not self.right:
+            return []
         if self.right:
             return [(self.right, colours.aside)]
         if self.unseen:

@@ -1,0 +1,43 @@
+"""What is in force, and from where."""
+
+from __future__ import annotations
+
+from panto.schema.queries import AskSettings
+from panto.tui.sanitize import clean_line
+from panto.tui.screens.overlay import Overlay
+from panto.tui.widgets.lines import width_of
+from panto.tui.widgets.panel import PLAIN
+from panto.tui.widgets.picker import Entry, PickerPanel
+
+
+class Settings(PickerPanel):
+    """Key, value, source."""
+
+    title = "settings in force"
+    right = "later wins: defaults, user, project, environment, command line"
+    empty = "not known yet"
+    hints = (("Enter", "where it can be changed here: change it"), ("Esc", "back"))
+
+    async def load(self) -> None:
+        """Ask for them."""
+        rows = await self.panto.link.ask(AskSettings()) or ()
+        width = min(32, max((width_of(row.key) for row in rows), default=0))
+        self.entries = []
+        for row in rows:
+            left = [(clean_line(row.key).ljust(width + 2), PLAIN), (clean_line(row.value, 300), self.palette.accent)]
+            self.entries.append(Entry(row.key, left, [(clean_line(row.source), self.palette.aside)]))
+
+    def choose(self, entry: Entry) -> None:
+        """The few that have a list of their own."""
+        opens = {"model": self.panto.action_model, "screen.theme": self.panto.action_theme,
+                 "mode": self.panto.action_next_mode, "reasoning": self.panto.action_reasoning}  # fmt: skip
+        if entry.value in opens:
+            self.dismiss()
+            opens[entry.value]()
+
+
+class SettingScreen(Overlay):
+    """The list."""
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
