@@ -66,6 +66,10 @@ class Item:
         """The text as it came: for copying and searching."""
         return ""
 
+    def copy(self) -> str:
+        """What the copying key takes."""
+        return self.source()
+
     def pager(self) -> str:
         """Everything there is of it, safe to draw."""
         return clean(self.source()[:4_000_000])

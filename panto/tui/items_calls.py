@@ -53,6 +53,10 @@ class CallItem(Item):
         text = call.output.text or call.message
         return f"{call.verb} {call.title}\n{text}" if text else f"{call.verb} {call.title}"
 
+    def copy(self) -> str:
+        call = self.call
+        return self.pager() if call.diffs else call.output.text or call.message or call.title
+
     def pager(self) -> str:
         call = self.call
         if call.diffs:

@@ -21,7 +21,8 @@ _BOLD = Style(bold=True)
 _OPEN_ROWS = 18
 _TIMED = re.compile(r"\d (s|m|h|ms)\b")
 _OUTPUT = 5  # column of output
-_NUMBERED = re.compile(r" *(\d+)(?: {2,}|\t| \| )")
+_LEAD = Segment(" " * _OUTPUT)
+_NUMBERED = re.compile(r"(\d+)   *")
 
 
 def verb_run(verb: str) -> Run:
@@ -36,7 +37,7 @@ def card(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     lines = [head(call, look)]
     reason = _reason(call, fact(call, look), look)
     if reason:
-        lines.append(_output(reason, look, style=look.palette.aside))
+        lines += _output(reason, look, True, look.palette.aside)
     if call.open and not call.live:
         return lines + _opened(call, look, arts)
     return lines + _folded(call, look, arts)
@@ -152,7 +153,7 @@ def _folded(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
         last = call.tail.last(rows) or call.output.tail(rows)
         if call.shown is not None and call.live:
             return _view(call, look, 8)
-        return [_output(line, look, call.wrapped) for line in last]
+        return [row for line in last for row in _output(line, look, call.wrapped)]
     if len(arts) == 1:
         return _folded_diff(arts[0], look)
     if call.shown is not None and not arts:
@@ -162,12 +163,12 @@ def _folded(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     return _tail(call, look, 1 if look.short else 3)
 
 
-def _tail(call: Call, look: Look, rows: int, style: Style = NONE) -> list[Line]:
+def _tail(call: Call, look: Look, rows: int) -> list[Line]:
     """The last rows of the output, and how many are above them; one hidden line would cost the row that says so."""
     output = call.output
     if output.count == rows + 1 and rows > 1:
         rows += 1
-    lines = [_output(line, look, call.wrapped, style) for line in output.tail(rows)]
+    lines = [row for line in output.tail(rows) for row in _output(line, look, call.wrapped)]
     if output.count > rows:
         above = units.plural(output.count - rows, "line")
         lines.insert(0, _aside(f"{look.glyphs.ellipsis} {above} above", look))
@@ -177,7 +178,7 @@ def _tail(call: Call, look: Look, rows: int, style: Style = NONE) -> list[Line]:
 def _failure(call: Call, look: Look) -> list[Line]:
     if call.output.count and call.output.text.strip():
         return _tail(call, look, 3 if look.short else 8)
-    return [_output(line, look, wrapped=True) for line in _messages(call)[: 3 if look.short else 8]]
+    return [row for line in _messages(call)[: 3 if look.short else 8] for row in _output(line, look, True)]
 
 
 def _messages(call: Call) -> list[str]:
@@ -186,12 +187,13 @@ def _messages(call: Call) -> list[str]:
     return lines if len(lines) > 1 or (lines and width_of(lines[0]) > 40) else []
 
 
-def _output(text: str, look: Look, wrapped: bool = False, style: Style = NONE) -> Line:
+def _output(text: str, look: Look, wrapped: bool, style: Style = NONE, lead: Segment = _LEAD) -> list[Line]:
+    """A line of output: cut at the right edge, or in as many rows as it takes (up to twenty)."""
     room = look.right - _OUTPUT
-    runs: list[Run] = [(text, style)]
     if not wrapped:
-        runs = cut_runs(runs, room, look.glyphs.ellipsis)
-    return Line([Segment(" " * _OUTPUT), *(Segment(*run) for run in runs)], gutter=_OUTPUT)
+        runs = cut_runs([(text, style)], room, look.glyphs.ellipsis)
+        return [Line([lead, *(Segment(*run) for run in runs)], gutter=_OUTPUT)]
+    return [Line([lead, *row], gutter=_OUTPUT, joint=joint) for row, joint in wrap([(text, style)], room)[:20]]
 
 
 def _aside(text: str, look: Look, right: str = "") -> Line:
@@ -234,34 +236,43 @@ def _view(call: Call, look: Look, limit: int) -> list[Line]:
 def _opened(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     bar = Segment(look.glyphs.bar + "    ", look.palette.aside)
     if arts:
-        lines = []
-        for art in arts:
-            if len(arts) > 1:
-                name = _change(art.path, art.added, art.removed)
-                lines.append(Line([Segment("  "), Segment(name, look.palette.aside)], gutter=2))
-            lines += [_diff_line(row, art) for row in art.rows(look, look.right)[0]]
-        return lines + [_foot("", look)]
+        return [*_opened_diffs(arts, look), _foot("", look)]
     if call.shown is not None:
-        rows = [[Segment(*run) for run in row] for row in view_rows(call.shown, look, look.right - 5)]
-        lines = [Line([bar, *row], gutter=5) for row in rows[:200]]
-        return lines + [_foot("", look)]
+        rows = view_rows(call.shown, look, look.right - _OUTPUT)[:200]
+        return [*(Line([bar, *(Segment(*run) for run in row)], gutter=_OUTPUT) for row in rows), _foot("", look)]
     output = call.output
     if not output.count:
-        return [Line([bar, Segment("no output", look.palette.aside)], gutter=5)] if not call.message else [
-            Line([bar, *segments], gutter=5)
-            for text in call.message.split("\n")[:_OPEN_ROWS]
-            for segments, _ in wrap([(clean_line(text), NONE)], look.right - 5)
-        ]
-    from_end = not call.reading
-    texts = output.tail(_OPEN_ROWS) if from_end else output.head(_OPEN_ROWS)
+        said = [clean_line(line) for line in call.message.split("\n")[:_OPEN_ROWS]] if call.message else ["no output"]
+        return [row for line in said for row in _output(line, look, True, look.palette.aside, bar)]
+    texts = output.head(_OPEN_ROWS) if call.reading else output.tail(_OPEN_ROWS)
+    lines = [row for text in texts for row in _output(text, look, call.wrapped, NONE, bar)]
+    if call.name == "read":
+        lines = [_numbered(line, look) for line in lines]
+    first = 1 if call.reading else max(1, output.count - len(texts) + 1)
+    return [*lines, _foot(f"lines {first}–{first + len(texts) - 1} of {output.count}", look)]
+
+
+def _opened_diffs(arts: Sequence[DiffArt], look: Look) -> list[Line]:
     lines = []
-    for text in texts:
-        pieces = wrap([(text, NONE)], look.right - 5)[:20] if call.wrapped else [
-            ([Segment(*run) for run in cut_runs([(text, NONE)], look.right - 5, look.glyphs.ellipsis)], None)
-        ]
-        lines += [Line([bar, *row], gutter=5, joint=joint) for row, joint in pieces]
-    first = max(1, output.count - len(texts) + 1) if from_end else 1
-    return lines + [_foot(f"lines {first}–{first + len(texts) - 1} of {output.count}", look)]
+    for art in arts:
+        if len(arts) > 1:
+            name = _change(art.path, art.added, art.removed)
+            lines.append(Line([Segment("  "), Segment(name, look.palette.aside)], gutter=2))
+        lines += [_diff_line(row, art) for row in art.rows(look, look.right)[0]]
+    return lines
+
+
+def _numbered(line: Line, look: Look) -> Line:
+    """A line of a file as `read` gives it: its number is an aside, and no part of what is copied."""
+    if len(line.segments) < 2:
+        return line
+    text = line.segments[1].text
+    match = _NUMBERED.match(text)
+    if match is None:
+        return line
+    lead = match.group(1).rjust(4) + "  "
+    segments = [line.segments[0], Segment(lead, look.palette.aside), Segment(text[match.end() :]), *line.segments[2:]]
+    return Line(segments, gutter=_OUTPUT + len(lead), joint=line.joint)
 
 
 def _foot(said: str, look: Look) -> Line:

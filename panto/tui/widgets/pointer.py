@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual import events
 
+from panto.tui.sanitize import clean
 from panto.tui.selection import Place, Selection, word_at
 from panto.tui.widgets.lines import Line
 
@@ -63,13 +64,14 @@ class Pointer:
     def on_blur(self) -> None:
         """Keys act on nothing."""
         me = cast("Transcript", self)
-        me.view.current = 0
+        me.view.current = me.view.current_row = 0
         me.wake()
 
     def _choose_last(self) -> None:
         me = cast("Transcript", self)
         seen = [index for index, row, _ in me.view.visible() if row == 0]
         chosen = [index for index in seen if me.view.layout.items[index].kind in _CHOSEN]
+        me.view.current_row = 0
         if chosen:
             me.view.current = me.view.layout.items[chosen[-1]].serial
             me.wake(now=True)
@@ -81,6 +83,15 @@ class Pointer:
         if index is None:
             self._choose_last()
             return
+        lines = layout.lines(index)
+        rows = [0, *(row for row, line in enumerate(lines) if line.target.startswith("child:"))]
+        beyond = [row for row in rows[::direction] if (row - me.view.current_row) * direction > 0]
+        if beyond:
+            me.view.current_row = beyond[0]
+            me.view.show_item(index, beyond[0])
+            me.wake(now=True)
+            return
+        me.view.current_row = 0
         at = index + direction
         while 0 <= at < len(layout.items):
             if layout.items[at].kind in _CHOSEN and layout.height(at):
@@ -111,12 +122,18 @@ class Pointer:
         text = me.view.selected_text()
         item = me.view.current_item()
         if not text and item is not None:
-            text = item.source()
+            text = clean(item.copy())
         if text:
             me.app.copy_to_clipboard(text)
 
     def _open_current(self) -> None:
-        cast("Transcript", self).open_item()
+        me = cast("Transcript", self)
+        line = me.view.current_line()
+        kind, _, agent = line.target.partition(":") if line is not None else ("", "", "")
+        if kind == "child":
+            me.post_message(me.OpenChild(agent))
+        else:
+            me.open_item()
 
     # ---------------------------------------------------------------- mouse
 

@@ -29,6 +29,7 @@ class Viewport:
         self.selection: Selection | None = None
         self.search: Search | None = None
         self.current = 0  # serial of the item that keys act on, 0 none
+        self.current_row = 0  # and the row of it: children have one each
         self._left: tuple[int, int] | None = None  # the end when the reader left it: last item's serial, its height
         self._pinned: Line | None = None
         self._pin_key: object = None
@@ -282,14 +283,15 @@ class Viewport:
     def _state(self, look: Look, index: int, row: int, line: Line, ends: Ends | None) -> RowState:
         spans: list[Span] = []
         if self.search is not None and row >= 0:
-            here = self.layout.items[index].serial == self.search.here
-            style = look.palette.found_here if here else look.palette.found
+            found = self.layout.items[index].serial == self.search.here
+            style = look.palette.found_here if found else look.palette.found
             spans += [(start, end, style) for start, end in self.search.spans(line)]
         if ends is not None:
             span = span_in(ends, index, row, line)
             if span is not None:
                 spans.append((*span, look.palette.selection))
-        ground = look.palette.current if row == 0 and self.layout.items[index].serial == self.current else None
+        here = row == self.current_row and self.layout.items[index].serial == self.current
+        ground = look.palette.current if here else None
         return RowState(line, tuple(spans), ground)
 
     def pinned(self) -> Line | None:
@@ -350,6 +352,12 @@ class Viewport:
                 yield index, -1, BLANK
             for row, line in enumerate(lines):
                 yield index, row, line
+
+    def current_line(self) -> Line | None:
+        """The row that keys act on."""
+        index = self.layout.index_of_serial(self.current)
+        lines = self.layout.lines(index) if index is not None else []
+        return lines[self.current_row] if self.current_row < len(lines) else None
 
     def current_item(self) -> Item | None:
         """The item that keys act on."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from panto.schema.bodies import ToolOutcome
+from panto.schema.messages import Text
 from panto.schema.queries import History
 from panto.tui.widgets.scroll import Transcript
 from tests.tui.transcript.scenes import MARKDOWN, children, done
@@ -229,5 +230,34 @@ def test_code_is_coloured_after_it_was_shown_plain() -> None:
         styles = {segment.text: segment.style for segment in strip}
         keyword = stage.palette.syntax["keyword"].color
         assert any(style is not None and style.color == keyword for style in styles.values())
+
+    run(test)
+
+
+def test_the_rows_of_children_are_walked_one_by_one_and_enter_opens_one() -> None:
+    async def test(stage: Stage, pilot: Any) -> None:
+        children(stage.script)
+        await pilot.pause(0.2)
+        await pilot.press("k")  # chooses the card
+        await pilot.press("j", "j", "j", "k", "enter")
+        await pilot.pause()
+        assert [one.agent for one in stage.heard if isinstance(one, Transcript.OpenChild)] == ["job-tester"]
+        await pilot.press("k", "k", "k")
+        assert stage.transcript.view.current_item() is stage.transcript.story.items[0]
+
+    run(test)
+
+
+def test_long_lines_wrap_on_request() -> None:
+    async def test(stage: Stage, pilot: Any) -> None:
+        stage.script.prompt("x")
+        (call,) = stage.script.answer("", [("bash", {"command": "x"})])
+        stage.script.start(call)
+        stage.script.complete(call, ToolOutcome((Text("word " * 40),)))
+        await stage.settled()
+        await pilot.press("k", "w")
+        await stage.settled()
+        await pilot.pause()
+        assert sum(row.count("word") for row in stage.rows()) == 40
 
     run(test)
