@@ -12,7 +12,7 @@ from panto.session.context import Context
 from panto.session.evolve import evolve
 from panto.session.fold import fold
 from panto.session.ledger import CORE, Commit, Recorded, Unknown, records
-from panto.session.read import Lineage, commits
+from panto.session.read import Lineage, birth, commits
 from panto.session.state import State
 from panto.session.view import View
 
@@ -52,7 +52,7 @@ class Projection(Struct):
     def step(self, commit: Commit) -> tuple[Recorded, ...]:
         """Fold a whole commit, having proven that it is the next one. Raises Corrupt."""
         if commit.seq != self.seq + 1 or commit.prev != self.digest or not commit.proven():
-            raise damaged(commit.segment, commit.seq)
+            raise damaged(commit.segment, self.seq + 1)
         found = tuple(records(commit))
         self.apply(found)
         self.seq, self.digest, self.count = commit.seq, commit.digest, len(found)
@@ -90,8 +90,10 @@ def load(db: sqlite3.Connection, session: str, line: Lineage, *, cached: bool = 
     places = reversed(range(len(line))) if cached else ()
     found = next(filter(None, (_cached(db, line, place) for place in places)), None)
     if found is None:
-        root = db.execute("SELECT seed FROM segment WHERE id = ?", (line[0][0],)).fetchone()
-        found = (0, empty(session, root[0].hex()))
+        seed, _, proves = birth(db, line[0][0])
+        if not proves:
+            raise damaged(line[0][0], 0)
+        found = (0, empty(session, seed))
     first, projection = found
     for place in range(first, len(line)):
         if place > first:
@@ -103,12 +105,21 @@ def load(db: sqlite3.Connection, session: str, line: Lineage, *, cached: bool = 
     return projection
 
 
+def whole(db: sqlite3.Connection, session: str, line: Lineage) -> Projection:
+    """`load`, and proof that no commit is gone from the end: the session's row knows the last. Raises Corrupt."""
+    projection = load(db, session, line)
+    head, digest = db.execute("SELECT head, digest FROM session WHERE id = ?", (session,)).fetchone()
+    if (head, digest.hex()) != (projection.seq, projection.digest):
+        raise damaged(session, min(head, projection.seq) + 1)
+    return projection
+
+
 def _enter(db: sqlite3.Connection, projection: Projection, segment: str) -> None:
     """Step from a parent's last shared commit into a fork, whose seed stands for it from here on."""
-    row = db.execute("SELECT seed, parent_digest FROM segment WHERE id = ?", (segment,)).fetchone()
-    if row[1].hex() != projection.digest:
+    seed, stands_on, proves = birth(db, segment)
+    if not proves or stands_on != projection.digest:
         raise damaged(segment, projection.seq + 1)
-    projection.digest = row[0].hex()
+    projection.digest = seed
 
 
 def _cached(db: sqlite3.Connection, line: Lineage, place: int) -> tuple[int, Projection] | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from panto.schema.errors import Corrupt, Missing
-from panto.session.ledger import Commit
+from panto.session.ledger import Commit, seed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -33,10 +33,30 @@ def lineage(db: sqlite3.Connection, segment: str) -> Lineage:
     return tuple(reversed(found))
 
 
-def commit_of(row: tuple[str, int, int, int, bytes, bytes, bytes]) -> Commit:
-    """A row of COLUMNS as a commit."""
+def commit_of(row: tuple[object, ...]) -> Commit:
+    """A row of COLUMNS as a commit. What has not the type it was written with cannot prove, and does not raise."""
     segment, seq, epoch, time, prev, digest, body = row
-    return Commit(segment, seq, epoch, time, prev.hex(), digest.hex(), bytes(body))
+    data = body if isinstance(body, bytes) else str(body).encode("utf-8", "surrogateescape")
+    return Commit(str(segment), _int(seq), _int(epoch), _int(time), _hex(prev), _hex(digest), data)
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _hex(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else ""
+
+
+def birth(db: sqlite3.Connection, segment: str) -> tuple[str, str, bool]:
+    """A segment's seed, the digest it stands on ("" a root), and whether its creation record proves."""
+    row = db.execute(
+        "SELECT parent, parent_seq, parent_digest, created, under, opener, depth, seed FROM segment WHERE id = ?",
+        (segment,),
+    ).fetchone()
+    stands_on = _hex(row[2])
+    start = seed(segment, row[0], row[1], stands_on, row[3], row[4], row[5], row[6])
+    return _hex(row[7]), stands_on, start == _hex(row[7])
 
 
 def commits(db: sqlite3.Connection, line: Lineage, after: int = -1) -> Iterator[Commit]:

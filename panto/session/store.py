@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from panto.schema.codec import derive_id
-from panto.schema.errors import Corrupt, Refused, ViewOnly
+from panto.schema.errors import Corrupt, Refused, StorageFailed, ViewOnly
 from panto.schema.events import AnyEvent
 from panto.schema.queries import SessionRow
 from panto.session import catalog, connect, lease, ownership
@@ -24,7 +24,7 @@ from panto.session.ids import is_id, new_id
 from panto.session.ledger import Commit
 from panto.session.machine import decide
 from panto.session.ownership import Birth, Taken
-from panto.session.projection import Projection, empty, load, save
+from panto.session.projection import Projection, empty, save, whole
 from panto.session.read import commits
 from panto.session.recovery import Settlement
 from panto.session.session import Session
@@ -69,7 +69,7 @@ class Store:
         try:
             await writer.run(lambda db: None)
             return cls(root, writer, bodies, found.notice)
-        except Failed as error:
+        except StorageFailed as error:
             await writer.close()
             notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
             return cls(root, Disk(connect.in_memory, "in memory", writes=True), Bodies(None), notice)
@@ -158,7 +158,7 @@ class Store:
         """The fold of a session just taken; it is let go again where it cannot be written."""
         handle = taken.handle
         try:
-            live = await self.reader.run(lambda db: load(db, handle.id, handle.lineage), plain=True)
+            live = await self.reader.run(lambda db: whole(db, handle.id, handle.lineage), plain=True)
             if live.state.unknown:
                 raise ViewOnly(f"session {handle.id[:8]} can only be read: {live.state.unknown}", "update panto")
             return live

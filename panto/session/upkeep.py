@@ -17,6 +17,7 @@ from panto.session import importing, lease, ownership, transfer
 from panto.session import repair as repairing
 from panto.session import verify as verifying
 from panto.session.bodies import Staged
+from panto.session.disk import Failed
 from panto.session.importing import Draft, Imported
 from panto.session.read import Lineage, lineage
 from panto.session.repair import Repaired
@@ -134,7 +135,17 @@ async def verify(store: Store, name: str) -> Report:
             return msgspec.structs.replace(report, findings=(Finding(f"the database file is damaged: {file}", id),))
         return report
 
-    return await store.reader.run(job, plain=True)
+    report = await store.reader.run(job, plain=True)
+    broken = report.findings[0].text if report.findings else ""
+
+    def tell(db: sqlite3.Connection) -> None:
+        db.execute("UPDATE session SET broken = ?1 WHERE id = ?2 AND (broken = '') <> (?1 = '')", (broken, id))
+
+    try:
+        await store.writer.run(tell)
+    except Failed:
+        pass  # a store that cannot be written can still be proven
+    return report
 
 
 async def repair(store: Store, name: str) -> Repaired:

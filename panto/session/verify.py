@@ -12,9 +12,9 @@ from panto.schema.errors import Corrupt, Missing
 from panto.schema.events import ModelStepPrepared
 from panto.session.bodies import Bodies, thaw
 from panto.session.digests import needed, parts
-from panto.session.ledger import Commit, Unknown, records, seed
+from panto.session.ledger import Commit, Unknown, records
 from panto.session.projection import load
-from panto.session.read import Lineage, commit_at, lineage
+from panto.session.read import Lineage, birth, commit_at, lineage
 
 if TYPE_CHECKING:
     import sqlite3
@@ -84,15 +84,10 @@ def chain(db: sqlite3.Connection, line: Lineage) -> tuple[list[Commit], list[Fin
     findings: list[Finding] = []
     digest, seq = "", -1
     for place, (segment, last) in enumerate(line):
-        row = db.execute(
-            "SELECT parent, parent_seq, parent_digest, created, under, opener, depth, seed FROM segment WHERE id = ?",
-            (segment,),
-        ).fetchone()
-        parent_digest = row[2].hex() if row[2] else ""
-        start = seed(segment, row[0], row[1], parent_digest, row[3], row[4], row[5], row[6])
-        if start != row[7].hex() or (place > 0 and parent_digest != digest):
+        start, stands_on, proves = birth(db, segment)
+        if not proves or (place > 0 and stands_on != digest):
             findings.append(Finding("the creation record does not prove", segment, seq + 1))
-        digest = row[7].hex()
+        digest = start
         for at, commit in scan(db, segment, last):
             while seq + 1 < at:
                 seq += 1
