@@ -5,7 +5,9 @@ from __future__ import annotations
 from panto.tui.calls import Call
 from panto.tui.items import Item, Kind
 from panto.tui.sanitize import clean
-from panto.tui.widgets.card import batch, batch_state, card
+from panto.tui.widgets.batch import batch, batch_state
+from panto.tui.widgets.card import card
+from panto.tui.widgets.children import children_card
 from panto.tui.widgets.diff import DiffArt
 from panto.tui.widgets.lines import Line, Look
 
@@ -28,7 +30,7 @@ class CallItem(Item):
 
     def lines(self, look: Look) -> list[Line]:
         self.call.open = self.open
-        return card(self.call, look, self._art())
+        return children_card(self.call, look) if self.call.agents else card(self.call, look, self._art())
 
     def estimate(self, look: Look) -> int:
         call = self.call

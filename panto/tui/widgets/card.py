@@ -10,11 +10,11 @@ from rich.style import Style
 
 from panto.schema.view import CardView
 from panto.tui import units
-from panto.tui.calls import Call, State
+from panto.tui.calls import Call
 from panto.tui.sanitize import clean_line
 from panto.tui.widgets.diff import DiffArt, hidden_words
-from panto.tui.widgets.lines import NONE, Line, Look, Run, cut_runs, mix, spread, width_of, wrap
-from panto.tui.widgets.view import aligned, view_rows
+from panto.tui.widgets.lines import NONE, Line, Look, Run, cut_runs, spread, width_of, wrap
+from panto.tui.widgets.view import view_rows
 
 FOLD = "fold"
 _BOLD = Style(bold=True)
@@ -32,8 +32,6 @@ def verb_run(verb: str) -> Run:
 
 def card(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     """The rows of a call's card. `arts` are its diffs."""
-    if call.agents:
-        return _agents(call, look)
     lines = [head(call, look)]
     reason = _reason(call, fact(call, look), look)
     if reason:
@@ -171,7 +169,7 @@ def _tail(call: Call, look: Look, rows: int) -> list[Line]:
     lines = [row for line in output.tail(rows) for row in _output(line, look, call.wrapped)]
     if output.count > rows:
         above = units.plural(output.count - rows, "line")
-        lines.insert(0, _aside(f"{look.glyphs.ellipsis} {above} above", look))
+        lines.insert(0, aside_line(f"{look.glyphs.ellipsis} {above} above", look))
     return lines
 
 
@@ -196,7 +194,8 @@ def _output(text: str, look: Look, wrapped: bool, style: Style = NONE, lead: Seg
     return [Line([lead, *row], gutter=_OUTPUT, joint=joint) for row, joint in wrap([(text, style)], room)[:20]]
 
 
-def _aside(text: str, look: Look, right: str = "") -> Line:
+def aside_line(text: str, look: Look, right: str = "") -> Line:
+    """A quiet row below the head that opens or folds the card when clicked; `right` ends at the right edge."""
     aside = look.palette.aside
     facts = [(right, aside)] if right else []
     segments = spread([(" " * _OUTPUT + text, aside)], facts, look.right, look.glyphs.ellipsis)
@@ -209,7 +208,7 @@ def _folded_diff(art: DiffArt, look: Look) -> list[Line]:
     words = hidden_words(hidden, places, clean_line(art.path), look)
     if words:
         keys = f"Ctrl+O opens {look.glyphs.dot} /diff whole turn" if look.width >= 100 else ""
-        lines.append(_aside(words, look, keys))
+        lines.append(aside_line(words, look, keys))
     return lines
 
 
@@ -229,7 +228,7 @@ def _view(call: Call, look: Look, limit: int) -> list[Line]:
         rows = view_rows(view, look, look.right - _OUTPUT)
     lines = [Line([Segment(" " * _OUTPUT), *(Segment(*run) for run in row)], gutter=_OUTPUT) for row in rows[:limit]]
     if len(rows) > limit:
-        lines.append(_aside(f"{look.glyphs.ellipsis} {len(rows) - limit} more", look))
+        lines.append(aside_line(f"{look.glyphs.ellipsis} {len(rows) - limit} more", look))
     return lines
 
 
@@ -281,120 +280,3 @@ def _foot(said: str, look: Look) -> Line:
     aside = look.palette.aside
     bar = look.glyphs.bar + "    "
     return Line(spread([(bar, aside), (said, aside)], [(keys, aside)], look.right), gutter=5, target=FOLD)
-
-
-# ---------------------------------------------------------------- children
-
-
-def _agents(call: Call, look: Look) -> list[Line]:
-    view = call.view if call.live or call.outcome is None or call.outcome.view is None else call.outcome.view
-    whole = view if isinstance(view, CardView) else None
-    cards = [child for child in whole.children if isinstance(child, CardView)] if whole is not None else []
-    if not cards:
-        cards = [CardView(title=child.title, state=child.state) for child in call.children]
-    title = f"{len(cards)} {'child' if len(cards) == 1 else 'children'}" if cards else call.title
-    counted = _counts(call, cards, look)
-    noun: list[Run] = [(title, NONE), ("   ", NONE)] if look.width >= 80 or not counted else []
-    left = [mark(call, look), (" ", NONE), verb_run(call.verb), *noun, (counted, look.palette.aside)]
-    right: list[Run] = [(clean_line(whole.fact, 60), look.palette.aside)] if whole is not None and whole.fact else []
-    lines = [Line(spread(left, right or fact(call, look), look.right, look.glyphs.ellipsis), target=FOLD)]
-    if not call.live and not call.open:
-        return lines
-    for index, row in enumerate(aligned(cards, look, look.right - 2)[:40]):
-        agent = call.children[index].agent if index < len(call.children) else ""
-        target = f"child:{agent}" if agent else ""
-        lines.append(Line([Segment("  "), *(Segment(*run) for run in row)], gutter=2, target=target))
-    if len(cards) > 40:
-        lines.append(_aside(f"{look.glyphs.ellipsis} {len(cards) - 40} more", look))
-    return lines
-
-
-_CHILD_WORDS = {
-    "running": "running", "waiting": "waiting", "done": "done", "failed": "failed", "stopped": "stopped by you",
-}  # fmt: skip
-
-
-def _counts(call: Call, cards: Sequence[CardView], look: Look) -> str:
-    parts = []
-    for state, word in _CHILD_WORDS.items():
-        matching = [child for child in cards if child.state == state]
-        if not matching:
-            continue
-        names = ""
-        if state == "failed" and not call.live and len(matching) <= 2:
-            names = ": " + ", ".join(clean_line(child.title.partition("\t")[0], 24) for child in matching)
-        parts.append(f"{len(matching)} {word}{names}")
-    return f" {look.glyphs.dot} ".join(parts)
-
-
-# ---------------------------------------------------------------- a batch of reading calls
-
-
-def batch(calls: Sequence[Call], look: Look, opened: bool) -> list[Line]:
-    """One row for several reading calls; opened, one row each below it."""
-    state = batch_state(calls)
-    lead = Call("", calls[0].name if len({call.name for call in calls}) == 1 else "read", state=state, open=opened)
-    title, said = _batch_words(calls, look, state)
-    left = [mark(lead, look), (" ", NONE), verb_run(lead.verb), (_batch_noun(calls), NONE), ("   ", NONE), *title]
-    lines = [Line(spread(left, said, look.right, look.glyphs.ellipsis), target=FOLD)]
-    if opened:
-        for call in calls:
-            row = head(call, look)
-            lines.append(Line([Segment("  "), *_narrower(row, look)], gutter=2))
-    return lines
-
-
-def _narrower(line: Line, look: Look) -> list[Segment]:
-    return [Segment(*run) for run in cut_runs([(s.text, s.style or NONE) for s in line.segments], look.right)]
-
-
-def batch_state(calls: Sequence[Call]) -> State:
-    """The state of the whole: what needs a person first, then what runs, then what went wrong."""
-    states = {call.state for call in calls}
-    order: tuple[State, ...] = ("waiting", "running", "pending", "drafted", "unknown", "failed", "stopped", "refused")
-    found: State = next((state for state in order if state in states), "done")
-    return "running" if found in ("pending", "drafted") else found
-
-
-_NOUNS = {
-    "read": ("file", "files"), "grep": ("search", "searches"), "glob": ("pattern", "patterns"),
-    "ls": ("folder", "folders"),
-}  # fmt: skip
-
-
-def _batch_noun(calls: Sequence[Call]) -> str:
-    parts = []
-    for name in dict.fromkeys(call.name for call in calls):
-        count = sum(call.name == name for call in calls)
-        one, many = _NOUNS.get(name, ("call", "calls"))
-        parts.append(f"{count} {one if count == 1 else many}")
-    return " · ".join(parts)
-
-
-def _batch_words(calls: Sequence[Call], look: Look, state: str) -> tuple[list[Run], list[Run]]:
-    aside = look.palette.aside
-    done = [call for call in calls if call.state == "done"]
-    if state == "waiting":
-        return [], [("needs your answer", look.palette.attention)]
-    if state == "running":
-        started = min((call.started for call in calls if call.started is not None), default=look.now)
-        since = look.now - started
-        return [(f"{len(done)} done", aside)], [(units.seconds(since, whole=True), aside)] if since >= 1 else []
-    failed = [call for call in calls if call.state != "done"]
-    said: list[Run] = [(_sum_of_facts(done), aside)]
-    if failed:
-        reason = clean_line(failed[0].message.partition("\n")[0], 60) or "failed"
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        name = failed[0].title
-        reason = reason if name and name in reason else f"{name}: {reason}"
-        style = mix(NONE, look.palette.wrong)
-        return [(f"{len(done)} read · " if done else "", aside), (reason + more, style)], said
-    return [(f"{calls[0].title} … {calls[-1].title}", aside)], said
-
-
-def _sum_of_facts(calls: Sequence[Call]) -> str:
-    total = 0
-    for call in calls:
-        match = re.match(r"(\d+) lines?\b", call.outcome.fact) if call.outcome is not None else None
-        total += int(match.group(1)) if match else call.output.count
-    return units.plural(total, "line") if total else ""
