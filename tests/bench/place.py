@@ -140,6 +140,8 @@ class Place:
 
 
 def _output(*argv: str) -> str:
+    if not Path(argv[0]).exists():
+        return ""
     return subprocess.run(argv, capture_output=True, text=True, cwd="/").stdout.strip()
 
 
@@ -153,8 +155,10 @@ def without_click() -> str:
         return sys.executable
     venv = ROOT / ".venv-bench"
     python = venv / "bin/python"
-    if not python.exists() or _output(str(python), "-c", probe) != "True":
+    stamp, wanted = venv / "panto-installed", (ROOT / "pyproject.toml").read_text()
+    if _output(str(python), "-c", probe) != "True" or not stamp.is_file() or stamp.read_text() != wanted:
         print("this interpreter has click (the linters need it): making .venv-bench, as users have it", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "-q", "-e", str(ROOT)], check=True)
+        stamp.write_text(wanted)
     return str(python)
