@@ -51,8 +51,8 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     models = Models(ground)
     house.push_async_callback(models.http.aclose)
     default = models.default()
-    if not default and await models.look_around():
-        default = models.default()
+    found = await models.look_around() if not default else ()
+    default = default or models.default()
     log.mask = models.secrets()
 
     hidden = tuple(str(path) for path in (ground.paths.credentials, ground.paths.trust) if path)
@@ -98,6 +98,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
     client.notices = [*notices, *([(store.notice, "")] if store.notice else [])]
+    client.notices += [(f"a model server runs on this machine: {name}", "/model picks a model") for name in found]
     for command in rooms.commands(client, ground):
         client.commands.register(command)
     if "mode" in start.asked and agent.mode != config.mode:

@@ -99,6 +99,15 @@ class Models:
         return self.key(name, table).missing
 
 
+def likely(ground: Ground) -> bool:
+    """Whether there will be a model to begin with, as far as can be said without loading anything."""
+    if ground.config.model:
+        return True
+    tables = {**shipped(), **ground.loaded.tree.get("providers", {})}
+    names = (table.get("api_key_env", "") for table in tables.values())
+    return bool(ground.stored) or any(ground.paths.environ.get(name) for name in names if name)
+
+
 def shipped() -> dict[str, Any]:
     """The provider tables that come with panto."""
     try:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from panto.app.ground import Ground
     from panto.tui.settings import ScreenSettings
 
+BEGIN = "  Ask for something, or:  /help  keys and commands   /resume  earlier sessions   Ctrl+J  new line"
+NO_MODEL = "  No model yet.   /login  paste or name a key    /model  local servers    /tour  offline, 2 minutes"
 RULES = {"plan": "read only", "ask": "ask before running", "auto": "accept edits", "yolo": "runs everything"}
 
 
@@ -20,7 +22,7 @@ def run(arguments: Arguments, paths: Paths) -> int:
     """Opens the screen; returns the exit code when the person has left. Raises PantoError."""
     from panto import __version__
 
-    headline = f"  panto {__version__}   {_short(paths)}"
+    headline = f"  panto {__version__}   {_short(paths)}  {_branch(paths)}".rstrip()
     mode = arguments.get("--mode") or os.environ.get("PANTO_MODE", "ask")
     first = early.start(early.EarlyGreeting((headline,), RULES.get(mode, RULES["ask"]), _short(paths)))
     lines: tuple[str, ...] = ()
@@ -47,8 +49,18 @@ def _short(paths: Paths) -> str:
     return "~" + cwd.removeprefix(home) if cwd == home or cwd.startswith(home.rstrip("/") + "/") else cwd
 
 
+def _branch(paths: Paths) -> str:
+    """The branch that is checked out; "" where there is none to be read."""
+    try:
+        head = (paths.root / ".git" / "HEAD").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
 def _settings(ground: Ground, arguments: Arguments, headline: str) -> ScreenSettings:
     from panto import __version__
+    from panto.app.catalog import likely
     from panto.app.ground import notices
     from panto.tui.settings import ScreenSettings
 
@@ -61,7 +73,7 @@ def _settings(ground: Ground, arguments: Arguments, headline: str) -> ScreenSett
         prompt=" ".join(arguments.words),
         opening="sessions" if arguments.has("--resume") and not arguments.get("--resume") else "",
         version=__version__,
-        greeting=(headline, *warnings),
+        greeting=(headline, BEGIN if likely(ground) else NO_MODEL, *warnings),
         cwd=str(ground.paths.cwd),
         reduced_motion=bool(os.environ.get("PANTO_REDUCED_MOTION")),
     )

@@ -141,8 +141,10 @@ class Run:
         A turn that is just about to begin looks the same for a moment.
         """
         await asyncio.sleep(STUCK_S)
+        if self._going or not self._teller.active:
+            return
         status = await client.ask(AskStatus())
-        if status.parked and not status.busy and self._teller.active and not self._going:
+        if status.parked and not status.busy and self._teller.active:
             self._tell(self._teller.broken(self._wrong or "the turn could not go on; it can be continued later"))
             if not self._stdin_open:
                 self._go()
