@@ -10,11 +10,12 @@ from panto.tui.widgets.lines import Line
 
 
 class Search:
-    """Words to look for, upper and lower case alike. `here` is the serial of the item that was jumped to."""
+    """Words to look for, upper and lower case alike. `here` is the item (its serial) and `row` the row jumped to."""
 
     def __init__(self, words: str) -> None:
         self.words = words
         self.here = 0
+        self.row = 0
         self._pattern = re.compile(re.escape(words), re.IGNORECASE)
 
     def matches(self, items: Sequence[Item]) -> list[int]:
@@ -25,9 +26,6 @@ class Search:
         """Where the words stand in a row."""
         return [match.span() for match in self._pattern.finditer(line.text)]
 
-    def row_in(self, lines: Sequence[Line]) -> int | None:
-        """The first row that shows the words."""
-        for row, line in enumerate(lines):
-            if self._pattern.search(line.text):
-                return row
-        return None
+    def rows_in(self, lines: Sequence[Line]) -> list[int]:
+        """The rows that show the words."""
+        return [row for row, line in enumerate(lines) if self._pattern.search(line.text)]

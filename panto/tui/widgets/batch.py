@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.segment import Segment
 
@@ -11,7 +12,7 @@ from panto.tui import units
 from panto.tui.calls import Call, State
 from panto.tui.sanitize import clean_line
 from panto.tui.widgets.card import FOLD, head, mark, verb_run
-from panto.tui.widgets.lines import NONE, Line, Look, Run, cut_runs, mix, spread
+from panto.tui.widgets.lines import NONE, Line, Look, Run, mix, spread
 
 
 def batch(calls: Sequence[Call], look: Look, opened: bool) -> list[Line]:
@@ -22,14 +23,9 @@ def batch(calls: Sequence[Call], look: Look, opened: bool) -> list[Line]:
     left = [mark(lead, look), (" ", NONE), verb_run(lead.verb), (_batch_noun(calls), NONE), ("   ", NONE), *title]
     lines = [Line(spread(left, said, look.right, look.glyphs.ellipsis), target=FOLD)]
     if opened:
-        for call in calls:
-            row = head(call, look)
-            lines.append(Line([Segment("  "), *_narrower(row, look)], gutter=2))
+        inner = replace(look, width=min(look.width, 104) - 2)
+        lines += [Line([Segment("  "), *head(call, inner).segments], gutter=2) for call in calls]
     return lines
-
-
-def _narrower(line: Line, look: Look) -> list[Segment]:
-    return [Segment(*run) for run in cut_runs([(s.text, s.style or NONE) for s in line.segments], look.right)]
 
 
 def batch_state(calls: Sequence[Call]) -> State:

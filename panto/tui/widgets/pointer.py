@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from textual import events
@@ -31,7 +32,7 @@ class Pointer:
         """The transcript's own keys; others go on to the application."""
         me = cast("Transcript", self)
         page = max(1, me.view.rows - 2)
-        actions = {
+        actions: dict[str, Callable[[], object]] = {
             "j": lambda: self._step(1),
             "down": lambda: self._step(1),
             "k": lambda: self._step(-1),
@@ -50,6 +51,10 @@ class Pointer:
             "upper_g": me.to_end,
             "end": me.to_end,
         }
+        if me.view.search is not None:
+            actions["n"] = lambda: me.search_next(1)
+            actions["p"] = lambda: me.search_next(-1)
+            actions["escape"] = lambda: me.search("")
         action = actions.get(event.key)
         if action is not None:
             event.stop()
@@ -114,7 +119,9 @@ class Pointer:
         if item.toggle():
             me.view.selection = None
             me.story.note(item)
-            me.view.follow = me.view.follow and not item.open
+            me.view.follow = False
+            me.view.sync()
+            me.view.place(me.view.top)
             me.wake(now=True)
 
     def _copy_current(self) -> None:

@@ -10,7 +10,8 @@ The application half holds a `Transcript` and calls
 - hears `NeedOlder`, `OpenPager`, `OpenChild`, `Unseen`.
 
 It takes `palette`, `glyphs` and `motion` from the application where that has them. Keys it takes while it has the
-focus: j k n p y w o, Enter, up, down, space, b, g, G, home, end. Every other key is the application's.
+focus: j k n p y w o, Enter, up, down, space, b, g, G, home, end; while words are searched n and p go from place to
+place and Escape ends the search. Every other key is the application's.
 """
 
 from __future__ import annotations
@@ -213,33 +214,38 @@ class Transcript(Pointer, Widget, can_focus=True):
         return self.search_next(-1, begin=True)
 
     def search_next(self, direction: int, begin: bool = False) -> int:
-        """To the next item (+1 down, -1 up) that holds the words; how many do."""
+        """To the next place (+1 down, -1 up) that shows the words; how many items hold them."""
         search = self.view.search
         if search is None:
             return 0
         self.view.sync()
-        found = search.matches(self.view.layout.items)
-        if found:
-            here = self.view.layout.index_of_serial(search.here)
-            if begin or here is None:
-                index = found[-1]
+        layout = self.view.layout
+        found = search.matches(layout.items)
+        here = layout.index_of_serial(search.here)
+        if found and (begin or here is None):
+            self._show_match(search, found[-1], direction)
+        elif found and here is not None:
+            rows = [row for row in search.rows_in(layout.lines(here)) if (row - search.row) * direction > 0]
+            if rows:
+                search.row = rows[0] if direction > 0 else rows[-1]
+                self.view.show_item(here, search.row)
             elif direction < 0:
-                index = next((i for i in reversed(found) if i < here), found[-1])
+                self._show_match(search, next((i for i in reversed(found) if i < here), found[-1]), direction)
             else:
-                index = next((i for i in found if i > here), found[0])
-            self._show_match(search, index)
+                self._show_match(search, next((i for i in found if i > here), found[0]), direction)
         self.wake(now=True)
         return len(found)
 
-    def _show_match(self, search: Search, index: int) -> None:
+    def _show_match(self, search: Search, index: int, direction: int) -> None:
         item = self.view.layout.items[index]
-        search.here = item.serial
-        row = search.row_in(self.view.layout.lines(index))
-        if row is None and not item.open and item.toggle():
+        rows = search.rows_in(self.view.layout.lines(index))
+        if not rows and not item.open and item.toggle():
             self.story.note(item)
             self.view.sync()
-            row = search.row_in(self.view.layout.lines(index))
-        self.view.show_item(index, row or 0, centre=True)
+            rows = search.rows_in(self.view.layout.lines(index))
+        search.here = item.serial
+        search.row = (rows[0] if direction > 0 else rows[-1]) if rows else 0
+        self.view.show_item(index, search.row, centre=True)
 
     def open_item(self) -> None:
         """The current item, or the last card, whole in the pager; a child's row its own transcript."""

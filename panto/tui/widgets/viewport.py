@@ -283,7 +283,7 @@ class Viewport:
     def _state(self, look: Look, index: int, row: int, line: Line, ends: Ends | None) -> RowState:
         spans: list[Span] = []
         if self.search is not None and row >= 0:
-            found = self.layout.items[index].serial == self.search.here
+            found = row == self.search.row and self.layout.items[index].serial == self.search.here
             style = look.palette.found_here if found else look.palette.found
             spans += [(start, end, style) for start, end in self.search.spans(line)]
         if ends is not None:

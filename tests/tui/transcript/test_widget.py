@@ -261,3 +261,39 @@ def test_long_lines_wrap_on_request() -> None:
         assert sum(row.count("word") for row in stage.rows()) == 40
 
     run(test)
+
+
+def test_while_searching_n_and_p_go_from_place_to_place_and_escape_ends_it() -> None:
+    async def test(stage: Stage, pilot: Any) -> None:
+        for n in range(12):
+            stage.script.prompt(f"prompt {n}")
+            stage.script.answer(f"needle {n}\n\nother\n\nneedle again {n}")
+        await stage.settled()
+        assert stage.transcript.search("needle") == 12
+        search = stage.transcript.view.search
+        assert search is not None
+        places = [(search.here, search.row)]
+        for key in ("p", "p", "n", "n", "n"):
+            await pilot.press(key)
+            places.append((search.here, search.row))
+        last, before = places[0][0], places[2][0]
+        first = stage.transcript.story.items[1].serial
+        assert places == [(last, 4), (last, 0), (before, 4), (last, 0), (last, 4), (first, 0)]
+        await pilot.press("escape")
+        assert stage.transcript.view.search is None
+
+    run(test)
+
+
+def test_a_card_that_is_folded_at_the_end_is_followed_again() -> None:
+    async def test(stage: Stage, pilot: Any) -> None:
+        done(stage.script)
+        await stage.settled()
+        await pilot.press("k", "o")
+        await stage.settled()
+        assert any(row.startswith("▾ run") for row in stage.rows())
+        await pilot.press("o")
+        await stage.settled()
+        assert stage.transcript.at_end
+
+    run(test, height=14)
