@@ -30,7 +30,7 @@ def drive(
 
     `attended`: somebody can answer questions. `screen`: keys are typed meanwhile, and must not wait for imports.
     """
-    logged = log.install(ground.paths.log_file, arguments.has("--debug"))
+    logged = log.install(lambda: ground.paths.log_file, arguments.has("--debug"))
 
     async def run() -> T:
         async with AsyncExitStack() as house:

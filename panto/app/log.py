@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 LIMIT = 4 << 20
@@ -12,14 +13,17 @@ LIMIT = 4 << 20
 
 
 class Log(logging.Handler):
-    """Writes records and texts to `file` (None, or not writable: nowhere). Opened with the first line."""
+    """Writes records and texts to the file that `where` names (None, or not writable: nowhere).
 
-    def __init__(self, file: Path | None, mask: tuple[str, ...] = ()) -> None:
+    It is asked and opened with the first line: most runs have nothing to log. `mask`: texts that must not appear.
+    """
+
+    def __init__(self, where: Callable[[], Path | None]) -> None:
         super().__init__()
-        self.file = file
-        self.mask = mask
-        """Texts that must not appear, e.g. keys."""
+        self.mask: tuple[str, ...] = ()
+        self._where = where
         self._fd = -1
+        self._given_up = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Takes what libraries and the loop log."""
@@ -34,25 +38,27 @@ class Log(logging.Handler):
             text = text.replace(secret, "(hidden)")
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         try:
-            if self._fd < 0:
+            if self._fd < 0 and not self._given_up:
                 self._open()
             if self._fd >= 0:
                 os.write(self._fd, f"{stamp}Z {os.getpid()} {text}\n".encode("utf-8", "backslashreplace"))
         except OSError:
-            self._fd, self.file = -1, None
+            self._fd, self._given_up = -1, True
 
     def _open(self) -> None:
-        if self.file is None:
+        file = self._where()
+        if file is None:
+            self._given_up = True
             return
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self.file.exists() and self.file.stat().st_size > LIMIT:
-            os.replace(self.file, self.file.with_name(self.file.name + ".1"))
-        self._fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if file.exists() and file.stat().st_size > LIMIT:
+            os.replace(file, file.with_name(file.name + ".1"))
+        self._fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def install(file: Path | None, debug: bool) -> Log:
-    """Sends everything that is logged in this process to the file; `debug` raises the level. Returns the log."""
-    log = Log(file)
+def install(where: Callable[[], Path | None], debug: bool) -> Log:
+    """Sends everything that is logged in this process to that file; `debug` raises the level. Returns the log."""
+    log = Log(where)
     root = logging.getLogger()
     root.handlers[:] = [log]
     root.setLevel(logging.DEBUG if debug else logging.WARNING)

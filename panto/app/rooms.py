@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -50,6 +49,8 @@ def spool(ground: Ground, store: Store) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
+        import tempfile
+
         return tempfile.mkdtemp(prefix="panto-")
     return str(folder)
 

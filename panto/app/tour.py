@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,8 @@ def make(settings: ProviderSettings, http: Http) -> Provider:
 
 def _reply(script: list[dict[str, Any]], name: str, request: Request) -> Mapping[str, object]:
     """The next stop of the tour: as many are behind us as the guide has spoken in this session."""
+    import tempfile
+
     spoken = sum(m.role == "assistant" and m.origin is not None and m.origin.provider == name for m in request.messages)
     file = _some_file(request.messages)
     words = {
