@@ -1,0 +1,127 @@
+"""kill -9 at the worst moments, then --resume: nothing decided is lost, nothing is done twice, the vendor accepts."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.killed import configure, panto, records, session_id, started, until
+from tests.wire_check import PROTOCOLS, Fault, Reply, WireCheck
+from tests.wire_check.replies import Protocol
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def killed_at(home: Path, place: Path, mark: Path, vendor: WireCheck, requests: int) -> str:
+    """Start a prompt, wait for the mark (or the requests), kill -9; the session's id."""
+    with started(home, place, "-p", "go", "--output", "stream-json") as process:
+        until(lambda: mark.exists() if mark.name else len(vendor.requests) >= requests)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return session_id(home, place)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_killed_while_the_model_streams_the_same_run_goes_on(home: Path, place: Path, protocol: Protocol) -> None:
+    with WireCheck(protocol) as vendor:
+        configure(home, protocol, vendor.base_url)
+        vendor.replies += [Fault(silent_s=60, after=2)]
+        name = killed_at(home, place, Path(), vendor, 1)
+        vendor.replies[:] = [Reply("Here I am.")]
+        done = panto(home, place, "-p", "--resume", name[:8], "--output", "stream-json")
+        assert done.returncode == 0, done.stderr
+        assert records(done.stdout)[-1]["text"] == "Here I am."
+        assert not vendor.refusals
+        assert panto(home, place, "session", "verify", name).returncode == 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_killed_between_two_of_three_calls_each_says_what_is_known(home: Path, place: Path, protocol: Protocol) -> None:
+    calls = [
+        ("bash", {"command": "echo one >> ran; echo first"}),
+        ("bash", {"command": "echo two >> ran; until [ -e never ]; do sleep 0.1; done"}),
+        ("bash", {"command": "echo three >> ran; until [ -e never ]; do touch mark; sleep 0.1; done"}),
+    ]
+    with WireCheck(protocol) as vendor:
+        configure(home, protocol, vendor.base_url)
+        vendor.replies += [Reply(calls=calls)]
+        name = killed_at(home, place, place / "mark", vendor, 0)
+        vendor.replies[:] = [Reply("I check first.")]
+        done = panto(home, place, "-p", "go on", "--resume", name[:8], "--output", "stream-json")
+        assert done.returncode == 0, done.stderr
+        assert not vendor.refusals
+        assert sorted((place / "ran").read_text().split()) == ["one", "three", "two"]
+        shown = panto(home, place, "session", "show", name).stdout
+        assert "first" in shown or "ok" in shown
+        assert "unknown" in shown
+        assert panto(home, place, "session", "verify", name).returncode == 0
+
+
+def test_a_killed_panto_leaves_no_process_behind(home: Path, place: Path) -> None:
+    with WireCheck("openai_chat") as vendor:
+        configure(home, "openai_chat", vendor.base_url)
+        vendor.replies += [Reply(calls=[("bash", {"command": "echo $$ > pid; trap '' TERM HUP; while :; do sleep 1; done"})])]
+        killed_at(home, place, place / "pid", vendor, 0)
+        until(lambda: (place / "pid").read_text().strip())
+        pid = (place / "pid").read_text().strip()
+        until(lambda: not Path(f"/proc/{pid}").exists(), 5)
+
+
+CRASHES = 300
+
+
+def _story(dice: random.Random) -> list[Reply]:
+    """A session's worth of replies: calls that each write their line once, text in between."""
+    out = []
+    for step in range(40):
+        lines = [f"s{step}c{call}" for call in range(dice.randint(1, 4))]
+        out.append(Reply(f"step {step}", calls=[("bash", {"command": f"echo {n} >> ran; sleep 0.0{dice.randint(1, 9)}"}) for n in lines]))
+    return out
+
+
+@pytest.mark.long(sample=2)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(CRASHES // 10))
+def test_ten_kills_at_random_moments_lose_nothing_and_repeat_nothing(home: Path, place: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    with WireCheck(dice.choice(PROTOCOLS)) as vendor:
+        configure(home, vendor.protocol, vendor.base_url, context=dice.choice((3_000, 200_000)))
+        said = ["prompt-0"]
+        arguments: tuple[str, ...] = ("-p", said[0])
+        vendor.replies += _story(dice)
+        for kill in range(10):
+            with started(home, place, *arguments) as process:
+                until(lambda: len(vendor.requests) > 0 or process.poll() is not None)
+                time.sleep(dice.random() * 0.8)
+                process.kill()
+                process.wait()
+            name = session_id(home, place)
+            verified = panto(home, place, "session", "verify", name)
+            assert verified.returncode == 0, verified.stdout + verified.stderr
+            if kill == 4:
+                forked = panto(home, place, "session", "fork", name)
+                assert forked.returncode in (0, 1, 2), forked.stderr
+            if dice.random() < 0.5:
+                arguments = ("-p", "--resume", name)
+            else:
+                said.append(f"prompt-{kill + 1}")
+                arguments = ("-p", said[-1], "--resume", name)
+        vendor.replies[:] = [Reply("The end.")] * 3
+        done = panto(home, place, "-p", "the last", "--resume", name, "--output", "json")
+        assert done.returncode == 0, done.stderr
+        assert not vendor.refusals, vendor.refusals[:2]
+        ran = (place / "ran").read_text().split() if (place / "ran").exists() else []
+        assert len(ran) == len(set(ran)), "a call ran twice"
+        exported = panto(home, place, "session", "export", name).stdout
+        accepted = [text for text in said if text in exported]
+        assert accepted[:1] == said[:1]
+        shutil.rmtree(place)
