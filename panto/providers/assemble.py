@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from panto.providers.model import Price
@@ -56,24 +57,35 @@ def arguments_of(text: str) -> Arguments:
     return BadJson(text, f"a JSON object is needed, this is {_KINDS.get(type(value), 'null')}")
 
 
+FEW = 512
+"""Pieces kept apart before they are joined: memory grows with the text, not with the number of deltas."""
+
+
 class _Draft:
     """A part being built."""
 
-    __slots__ = ("id", "kind", "metadata", "name", "pieces")
+    __slots__ = ("blocks", "id", "kind", "metadata", "name", "pieces")
 
     def __init__(self, kind: str, name: str = "", provider_id: str = "") -> None:
         self.kind = kind
         self.pieces: list[str] = []
+        self.blocks: list[str] = []  # of FEW pieces each
         self.metadata: Metadata = {}
         self.name = name
         self.id = provider_id
+
+    def more(self, text: str) -> None:
+        self.pieces.append(text)
+        if len(self.pieces) > FEW:
+            self.blocks.append("".join(self.pieces))
+            self.pieces.clear()
 
     def note(self, part: PartMetadata) -> None:
         known = self.metadata.setdefault(part.namespace, {})
         known[part.key] = part.value
 
     def part(self) -> Part | None:
-        text = "".join(self.pieces)
+        text = "".join(self.blocks) + "".join(self.pieces)
         match self.kind:
             case "text":
                 return Text(text, self.metadata) if text or self.metadata else None
@@ -84,13 +96,17 @@ class _Draft:
         return ToolCall(self.name, arguments_of(text), provider_id=self.id, metadata=self.metadata)
 
 
+def _nowhere(text: str) -> None:
+    raise AssertionError("no part is open")
+
+
 class Assembler:
     """Feed it the parts of one stream in order, then ask for the result. One stream, one assembler."""
 
     def __init__(self) -> None:
         self._drafts: list[_Draft] = []
         self._open: _Draft | None = None
-        self._pieces: list[str] = []  # of the open draft
+        self._add: Callable[[str], None] = _nowhere  # to the open draft
         self._kind = ""  # of the open draft
         self._calls: dict[int, _Draft] = {}
         self._usage: dict[str, int] = {}
@@ -106,13 +122,13 @@ class Assembler:
             case TextDelta():
                 if self._kind != "text":
                     self._begin("text")
-                self._pieces.append(part.text)
+                self._add(part.text)
             case ReasoningDelta():
                 if self._kind != "reasoning":
                     self._begin("reasoning")
-                self._pieces.append(part.text)
+                self._add(part.text)
             case ToolCallDelta():
-                self._call(part.index).pieces.append(part.text)
+                self._call(part.index).more(part.text)
             case ToolCallStart():
                 self._close()
                 self.started = True
@@ -148,7 +164,7 @@ class Assembler:
 
     def _begin(self, kind: str) -> None:
         self._open = draft = _Draft(kind)
-        self._kind, self._pieces = kind, draft.pieces
+        self._kind, self._add = kind, draft.more
         self._drafts.append(draft)
         self.started = True
 

@@ -7,18 +7,23 @@ either `script` (a path) or `replies`; a model's table `aliases`, `tools`, `forc
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
+from urllib.parse import urlsplit
 
-from panto.providers.http import Http
+from panto.providers import probe
+from panto.providers.http import Http, is_local
 from panto.providers.model import KeySource, Model, ModelSpec, Price, ProviderSettings, Tier
 from panto.providers.protocols import Protocols
 from panto.providers.provider import Provider
 from panto.providers.wire import merged
-from panto.schema.errors import UsageError
+from panto.schema.errors import PantoError, UsageError
 from panto.schema.queries import ModelRow
 
+_ASKABLE = ("openai_chat", "openai_responses")
 Tables = Mapping[str, Mapping[str, Any]]
 """Provider name -> its table."""
 
@@ -54,6 +59,8 @@ class Catalog:
         self._usable = usable
         self._providers: dict[str, Provider] = {}
         self._specs: dict[str, dict[str, ModelSpec]] = {}
+        self._by_id: dict[str, dict[str, ModelSpec]] = {}  # what the providers look into: it may grow
+        self._measured: set[str] = set()
 
     def resolve(self, label: str) -> Model:
         """The model named `provider:alias` (or an alias that only one provider has).
@@ -69,7 +76,7 @@ class Catalog:
             if specs or not alias:
                 raise self._unknown(f"{name}:{alias}")
             spec = ModelSpec(alias)
-        return Model(f"{name}:{alias}", self.provider(name), spec)
+        return Model(f"{name}:{alias}", self.provider(name), self._ids(name).get(spec.id, spec))
 
     def _find(self, label: str) -> tuple[str, str]:
         found = [
@@ -114,7 +121,7 @@ class Catalog:
             options=dict(table.get("options", {})),
             stream=bool(table.get("stream", True)),
             wire={**table.get("wire", {}), **{k: table[k] for k in ("script", "replies") if k in table}},
-            specs={spec.id: spec for spec in self.specs(name).values()},
+            specs=self._ids(name),
         )
 
     def specs(self, name: str) -> Mapping[str, ModelSpec]:
@@ -123,6 +130,59 @@ class Catalog:
             models = self.tables.get(name, {}).get("models", {})
             self._specs[name] = {alias: spec_of(alias, table) for alias, table in models.items()}
         return self._specs[name]
+
+    def _ids(self, name: str) -> dict[str, ModelSpec]:
+        if name not in self._by_id:
+            self._by_id[name] = {spec.id: spec for spec in self.specs(name).values()}
+        return self._by_id[name]
+
+    async def measured(self, label: str) -> Model:
+        """`resolve`, with what the server itself says of the model where the tables do not say it, or say too much.
+
+        Asked once a model: a local server for its allocated window, any other for sizes that are not known. Nobody has
+        to answer; then the model is as the tables have it. Raises UsageError as `resolve` does.
+        """
+        model = self.resolve(label)
+        local = is_local(urlsplit(str(self.tables[model.provider.name].get("base_url", ""))).hostname or "")
+        if model.provider.protocol not in _ASKABLE or (model.spec.context and not local):
+            return model
+        if label not in self._measured:
+            await self._measure(model, local)
+            self._measured.add(label)
+        return self.resolve(label)
+
+    async def _measure(self, model: Model, local: bool) -> None:
+        name, spec = model.provider.name, model.spec
+        base = str(self.tables[name].get("base_url", ""))
+        headers = await self._headers(name)
+        listed = await probe.models(self.http, base, headers)
+        found = next((one for one in listed if one.id == spec.id), probe.Found(spec.id))
+        size = found.context
+        if local and (allocated := await probe.window(self.http, base, spec.id, headers)):
+            size = allocated
+        known = [n for n in (spec.context, size) if n]
+        self._ids(name)[spec.id] = replace(
+            spec,
+            context=min(known, default=0),
+            max_output=spec.max_output or found.max_output,
+            price=spec.price or found.price,
+            images=spec.images or bool(found.images),
+        )
+
+    async def _headers(self, name: str) -> dict[str, str]:
+        """The headers of a question to the provider itself, key included, where it can be had."""
+        table = self.tables[name]
+        headers = {str(k): str(v) for k, v in dict(table.get("headers", {})).items()}
+        source = self._keys(name, table)
+        if source is not None:
+            try:
+                key = source()
+                text = (await key if inspect.isawaitable(key) else key).strip()
+            except (OSError, PantoError):
+                return headers
+            if text.isascii() and text:
+                headers |= {"authorization": f"Bearer {text}"}
+        return headers
 
     def rows(self, words: str = "", limit: int = 200) -> tuple[ModelRow, ...]:
         """The models whose label or id holds all of the words, usable ones first."""

@@ -52,7 +52,7 @@ KNOWN = OWNED | frozenset(
     "systemInstruction toolConfig generationConfig safetySettings cachedContent serviceTier labels store".split()
 )
 STAND_IN = "skip_thought_signature_validator"
-_IDS = IdRule(re.compile(r"\S{1,128}"), "", 24)
+_IDS = IdRule(re.compile(r"[!-~]{1,128}"), "", 24)
 _BUDGETS = {"minimal": 512, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32768, "max": 32768}
 
 

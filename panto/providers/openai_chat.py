@@ -6,8 +6,9 @@ Switches (of the server or the model):
     effort            how a reasoning level is asked for: "reasoning_effort" (default), "reasoning" (an object),
                       "thinking" (an object and the level), "template" (a chat template's switch), "none"
     levels            {level: the server's word}, where they differ; "" leaves the level out
-    reasoning_field   where earlier reasoning goes back; default: the field it came in; "none": nowhere
-    reasoning_blank   sent as reasoning of assistant messages with calls that have none (the server insists on it)
+    reasoning_field   where earlier reasoning goes back; default: the field it came in; "content": as a part of a list
+                      there; "none": nowhere
+    reasoning_blank   sent as reasoning of assistant messages that have none (the server insists on it)
     cache             "parts": cache_control on text parts; "key": a prompt_cache_key
     ids               "nine" for call ids of nine letters and digits
     after_tools       an assistant text put between results and a user's words, where the template insists on it
@@ -235,7 +236,7 @@ def _assistant(group: Group, on: dict[str, object], names: Names) -> dict[str, o
                 texts.append(clean(text))
             case Reasoning(text=text) if group.keep:
                 field = part.metadata.get(PROTOCOL, {}).get("field", "")
-                thoughts[field] = thoughts.get(field, "") + text
+                thoughts[field] = thoughts.get(field, "") + clean(text)
             case Opaque(value=value) if group.keep:
                 extra.update(_opaque(value))
             case ToolCall():
@@ -245,9 +246,12 @@ def _assistant(group: Group, on: dict[str, object], names: Names) -> dict[str, o
     field = str(on.get("reasoning_field", ""))
     for came_in, text in thoughts.items():
         place = field or came_in
-        if place not in ("none", "think", "") and not extra:
+        if place == "content" and text:
+            said = [{"type": "text", "text": "".join(texts)}] if texts else []
+            message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}, *said]
+        elif place not in ("none", "think", "content", "") and not extra:
             message[place] = text
-    if calls and "reasoning_blank" in on and field and field not in message:
+    if "reasoning_blank" in on and field and not str(message.get(field, "")).strip():
         message[field] = on["reasoning_blank"]
     message.update(extra)
     if calls:

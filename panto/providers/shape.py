@@ -25,6 +25,7 @@ from panto.schema.messages import (
     ToolResult,
 )
 
+_NUL = re.compile(r"\\\\|\\u0000")
 CONTINUE = Message("user", (Text("Continue."),))
 
 
@@ -44,6 +45,8 @@ def wire_arguments(call: ToolCall) -> str:
     """A call's arguments as the text of a JSON object; what was not one is replayed empty (its result says why)."""
     match call.arguments:
         case Json(text=text) if text.lstrip()[:1] == "{":
+            if r"\u0000" in text:
+                text = _NUL.sub(lambda found: found[0] if found[0] == r"\\" else r"\ufffd", text)
             return text
         case _:
             return "{}"

@@ -1,7 +1,7 @@
 """Server-sent events from bytes: split on bytes, decoded nowhere.
 
-A splitter of our own, since a line-wise decoder costs more per delta than all the rest of the way: measured here with
-20,000 chat deltas, 1.1 µs an event against 19 µs with httpx-sse.
+A splitter of our own instead of httpx-sse: 0.55 µs an event against 1.5 (20,000 chat deltas), data stays bytes for the
+JSON decoder, and a last event without its blank line still counts, as some servers send it.
 """
 
 from __future__ import annotations

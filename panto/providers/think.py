@@ -19,9 +19,13 @@ class ThinkSplitter:
         self.plain = False
         self._state: Literal["start", "inside", "after"] = "inside" if opened else "start"
         self._held = ""
+        self._begun = False  # inside, and past the line ends after the tag
 
     def feed(self, text: str) -> Iterator[tuple[bool, str]]:
         """(is reasoning, text) pieces, none empty."""
+        if self.plain:
+            yield False, text
+            return
         held, self._held = self._held + text, ""
         if self._state == "start":
             bare = held.lstrip()
@@ -32,8 +36,11 @@ class ThinkSplitter:
                 self.plain = True
                 yield False, held
                 return
-            self._state, held = "inside", bare[len(OPEN) :].lstrip("\n")
+            self._state, held = "inside", bare[len(OPEN) :]
         if self._state == "inside":
+            if not self._begun:
+                held = held.lstrip("\n")
+                self._begun = bool(held)
             thought, tag, held = held.partition(CLOSE)
             if not tag:
                 keep = next((n for n in range(len(CLOSE) - 1, 0, -1) if thought.endswith(CLOSE[:n])), 0)

@@ -103,7 +103,9 @@ def _call_metadata(
 ) -> dict[str, dict[str, str]]:
     if protocol == "openai_responses":
         return {protocol: {"id": f"fc_{number}"}}
-    if protocol == "google_generate" and _NAMES.to_wire(name) == name:  # else it depends on the other tools
+    if (
+        protocol == "google_generate" and _NAMES.to_wire(name) == name and r"\u0000" not in args.text
+    ):  # else it depends on the other tools
         inner = _NAMES.to_wire(name) + json.dumps(
             json.loads(args.text if isinstance(args, Json) else "{}"), sort_keys=True
         )
