@@ -145,14 +145,31 @@ def search(db: sqlite3.Connection, words: str, limit: int) -> tuple[Hit, ...]:
     if not words.strip():
         return ()
     found = db.execute(
-        "SELECT session.id, session.title, said.seq, said.kind, snippet(words, 0, '', '', '…', 24), commits.time"
-        " FROM words JOIN said ON said.id = words.rowid JOIN session ON session.id = said.segment"
+        "SELECT said.segment, said.seq, said.kind, snippet(words, 0, '', '', '…', 24), commits.time"
+        " FROM words JOIN said ON said.id = words.rowid"
         " JOIN commits ON commits.segment = said.segment AND commits.seq = said.seq"
         " WHERE words MATCH ? ORDER BY said.id DESC LIMIT ?",
         (_query(words), limit),
     ).fetchall()
     shorts = short_ids(db)
-    return tuple(Hit(r[0], shorts[r[0]], r[1], r[2], r[3], " ".join(r[4].split()), r[5] / 1000) for r in found)
+    hits = []
+    for segment, seq, kind, text, time in found:
+        id = segment if segment in shorts else _reached_by(db, segment, seq)
+        if id in shorts:
+            (title,) = db.execute("SELECT title FROM session WHERE id = ?", (id,)).fetchone()
+            hits.append(Hit(id, shorts[id], title, seq, kind, " ".join(text.split()), time / 1000))
+    return tuple(hits)
+
+
+def _reached_by(db: sqlite3.Connection, segment: str, seq: int) -> str:
+    """A session that stands on a commit of a segment whose own session is deleted ("" none)."""
+    row = db.execute(
+        "WITH RECURSIVE above(id) AS (VALUES(?) UNION"
+        " SELECT segment.id FROM segment JOIN above ON segment.parent = above.id AND segment.parent_seq >= ?)"
+        " SELECT id FROM above JOIN session USING (id) LIMIT 1",
+        (segment, seq),
+    ).fetchone()
+    return row[0] if row else ""
 
 
 def prompts(db: sqlite3.Connection, cwd: str, limit: int) -> tuple[str, ...]:

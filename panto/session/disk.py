@@ -60,8 +60,13 @@ class Disk:
         self._queue: queue.SimpleQueue[_Item[object] | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        self._thread = threading.Thread(target=self._work, name="panto-disk", daemon=True)
-        self._thread.start()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread = self._start()
+
+    def _start(self) -> threading.Thread:
+        thread = threading.Thread(target=self._work, name="panto-disk", daemon=True)
+        thread.start()
+        return thread
 
     def run(self, job: Job[T], *, plain: bool = False) -> asyncio.Future[T]:
         """Queue a job. The future fails with what the job raised, or with `Failed`. `plain`: outside a transaction."""
@@ -77,13 +82,14 @@ class Disk:
         if not self._closed:
             self._closed = True
             self._queue.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        await asyncio.shield(self._ended)
 
     # --- below here: the thread ---
 
     def _work(self) -> None:
         db: sqlite3.Connection | None = None
         batch: list[_Item[object]] = []
+        done = False
         try:
             while True:
                 last = self._fill(batch)
@@ -92,11 +98,15 @@ class Disk:
                     self._answer(batch)
                 if last:
                     break
-        finally:  # also when a job is broken: whoever waits must be answered
-            self._closed = True
-            self._answer(batch)
+            done = True
+        finally:
             if db is not None:
                 db.close()
+            if not done:  # a job is broken: whoever waits is answered, and another thread takes the next ones
+                self._thread = self._start()
+            self._answer(batch)
+            if done:
+                self._call(_end, self._ended)
 
     def _fill(self, batch: list[_Item[object]]) -> bool:
         """Wait for work and take what waits with it. True: nothing comes after it."""
@@ -115,8 +125,11 @@ class Disk:
     def _answer(self, batch: list[_Item[object]]) -> None:
         answered = list(batch)
         batch.clear()
+        self._call(_deliver, answered)
+
+    def _call(self, function: Callable[[T], None], argument: T) -> None:
         try:
-            self._loop.call_soon_threadsafe(_deliver, answered)
+            self._loop.call_soon_threadsafe(function, argument)
         except RuntimeError:
             pass  # the loop is gone, and with it whoever waited
 
@@ -185,6 +198,11 @@ class Disk:
         return Failed(f"cannot use the session store {self._place}: {text}", hint, began)
 
 
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)
+
+
 def _deliver(batch: list[_Item[object]]) -> None:
     for item in batch:
         if item.future.done():
@@ -194,4 +212,4 @@ def _deliver(batch: list[_Item[object]]) -> None:
         elif item.finished:
             item.future.set_result(item.result)
         else:
-            item.future.set_exception(Failed("the writer of the session store has stopped", "restart panto", True))
+            item.future.set_exception(Failed("a job of the session store broke", "see the log", True))

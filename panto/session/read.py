@@ -71,7 +71,7 @@ def commits_back(db: sqlite3.Connection, line: Lineage, before: int = ENDLESS) -
     """Commits with seq below `before`, newest first."""
     for segment, last in reversed(line):
         query = f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq < ? AND seq <= ? ORDER BY seq DESC"
-        yield from map(commit_of, db.execute(query, (segment, before, last)))
+        yield from map(commit_of, db.execute(query, (segment, min(before, ENDLESS), last)))
 
 
 def commit_at(db: sqlite3.Connection, segment: str, seq: int) -> Commit:

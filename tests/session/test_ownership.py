@@ -264,10 +264,14 @@ def test_in_one_process_a_second_open_fails_also_while_closing_and_an_old_close_
                 await store.open_session(session.id)
             with pytest.raises(Owned):
                 await store.open_session(session.id, take_over=True)
+            gate = threading.Event()
+            busy = store.writer.run(lambda db: gate.wait(30), plain=True)  # so that closing takes its time
             closing = asyncio.create_task(session.close())
             await asyncio.sleep(0)
             with pytest.raises(Owned):
                 await store.open_session(session.id)
+            gate.set()
+            await busy
             await closing
             newer = await store.open_session(session.id)
             await session.close()
