@@ -203,7 +203,7 @@ def path_matches(pattern: str, path: str, workspace: str) -> bool:
     A pattern without wildcards covers what lies below it too.
     """
     pattern = os.path.expanduser(pattern)
-    if "/" not in pattern.rstrip("/"):
+    if "/" not in pattern.rstrip("/") and pattern != "/":
         inside = os.path.relpath(path, workspace) if paths.inside(path, workspace) else path.lstrip("/")
         if pattern in ("**", "*"):
             return paths.inside(path, workspace)
@@ -233,7 +233,7 @@ def _address(pattern: str, url: str) -> bool:
     """Whether a web address matches a host pattern, or an address pattern part by part."""
     try:
         there = urlsplit(url)
-        host = (there.hostname or "").rstrip(".").lower()
+        host, there_port = (there.hostname or "").rstrip(".").lower(), there.port
     except ValueError:
         return False
     if "://" not in pattern:
@@ -244,7 +244,7 @@ def _address(pattern: str, url: str) -> bool:
     name, _, port = place.partition(":")
     ports = {"http": 80, "https": 443}
     try:
-        same_port = (there.port or ports.get(there.scheme)) == (int(port) if port else ports.get(scheme))
+        same_port = (there_port or ports.get(there.scheme)) == (int(port) if port else ports.get(scheme))
     except ValueError:
         return False
     within = not path or fnmatchcase(there.path.lstrip("/"), path)

@@ -184,7 +184,7 @@ class Shell:
         if whole and not (unit.hidden and denials):
             return True
         for pattern in patterns:
-            if _covers(pattern, command) and (not unit.runs or len(pattern.words) > 1 or not unit.hidden):
+            if _covers(pattern, command) and len(pattern.words) >= unit.spell:
                 return True
         return False
 

@@ -65,14 +65,17 @@ class Glob(Builtin):
 
 
 def _parts(arguments: Mapping[str, object]) -> tuple[str, str]:
-    """Where the search begins and the pattern below it: an absolute or climbing pattern says both."""
-    start, pattern = str(arguments.get("path") or "."), str(arguments["pattern"])
-    if not pattern.startswith(("/", "~", "../")):
-        return start, pattern
-    fixed, rest = [], pattern.split("/")
-    while len(rest) > 1 and not any(char in rest[0] for char in "*?[{"):
+    """Where the search begins and the pattern below it: the directories that a pattern spells out are gone into."""
+    start, rest = str(arguments.get("path") or "."), str(arguments["pattern"]).split("/")
+    fixed: list[str] = []
+    while len(rest) > 1 and not any(char in rest[0] for char in "*?[{\\"):
         fixed.append(rest.pop(0))
-    return "/".join(fixed) or "/", "/".join(["." if len(rest) == 1 else "", *rest]).lstrip("/")
+    if not fixed:
+        return start, "/".join(rest)
+    folder = "/".join(fixed) or "/"
+    if not folder.startswith(("/", "~")):
+        folder = f"{start.rstrip('/') or '/'}/{folder}"
+    return folder, "./" + "/".join(rest)
 
 
 def _bounded(found: list[str], total: int) -> str:

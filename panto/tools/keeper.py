@@ -59,6 +59,7 @@ class Keeper:
         self.fds = fds
         self.request = request
         self.shell = 0
+        self.told = -1  # in the forked child: where it says why it could not become the command
         self.ended = False
         self.wake, wake = os.pipe()
         os.set_blocking(wake, False)
@@ -94,12 +95,13 @@ class Keeper:
         told, tell = os.pipe()
         self.shell = os.fork()
         if self.shell == 0:
+            self.told = tell
             try:
                 self._become(tell)
             except BaseException as e:  # a forked child must not return into the parent's code
                 code = e.errno if isinstance(e, OSError) else 0
                 what = e.filename if isinstance(e, OSError) and e.filename else self.request[0][0]
-                os.write(tell, b"%d %s" % (code or 0, what if isinstance(what, bytes) else str(what).encode()))
+                os.write(self.told, b"%d %s" % (code or 0, what if isinstance(what, bytes) else str(what).encode()))
             finally:
                 os._exit(127)
         os.close(tell)
@@ -120,7 +122,7 @@ class Keeper:
             signal.signal(name, signal.SIG_DFL)
         nothing = os.open(os.devnull, os.O_RDWR)
         high = [os.dup(self.fds[place] if place >= 0 else nothing) for place in stdio]
-        keep = os.dup(tell)
+        keep = self.told = os.dup(tell)
         os.set_inheritable(keep, False)
         for number, fd in enumerate(high):
             os.dup2(fd, number)

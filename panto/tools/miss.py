@@ -47,8 +47,8 @@ def _white_space(have: list[str], want: list[str]) -> str:
 def _partial(have: list[str], want: list[str]) -> str:
     """The message where old's first lines match and a later one does not."""
     best, length = -1, 0
-    for at, line in enumerate(have):
-        if line.endswith(want[0]) if len(want) > 1 else False:
+    for at, line in enumerate(have if len(want) > 1 else []):
+        if line.endswith(want[0]):
             n = 1
             while n < len(want) and at + n < len(have) and have[at + n] == want[n]:
                 n += 1
@@ -56,6 +56,9 @@ def _partial(have: list[str], want: list[str]) -> str:
                 best, length = at, n
     if best < 0:
         return ""
+    if length == len(want):
+        last = best + length
+        return f"old is not in the file: it differs from lines {best + 1} to {last} in blank lines or line endings"
     there = _quote(have[best + length]) if best + length < len(have) else "the end of the file"
     return (
         f"old is not in the file: it matches from line {best + 1}, but at line {best + length + 1} "

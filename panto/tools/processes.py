@@ -125,6 +125,11 @@ class Spawner:
         self._process: subprocess.Popen[bytes] | None = None
         self._living: set[Child] = set()
 
+    @property
+    def keeper(self) -> int | None:
+        """The process id of the keeper program, where one runs."""
+        return self._process.pid if self._process is not None else None
+
     def warm(self) -> None:
         """Start the keeper program ahead of need. Cheap, does not wait. Raises ToolStop."""
         with self._lock:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def _command(node: Node, reading: _Reading, around: list[Node] | tuple[()], pipe
                 assigned.append(_word(child))
             case "file_redirect":
                 redirects.append(_redirect(child))
+                words += _stray_words(child)
                 piped = piped or _reads(child)
             case "herestring_redirect":
                 given = _word(child.named_children[-1])
@@ -195,9 +197,15 @@ def _redirect(node: Node) -> Redirect:
 
 
 def _loose_redirect(node: Node, reading: _Reading) -> None:
-    """A redirection around a group or by itself: a command of its own without words."""
+    """A redirection around a group or by itself, with the words that the grammar hangs onto it."""
     if node.type == "file_redirect":
-        reading.commands.append(Command((), redirects=(_redirect(node),)))
+        reading.commands.append(Command(_stray_words(node), redirects=(_redirect(node),)))
+
+
+def _stray_words(node: Node) -> tuple[Word, ...]:
+    """Words after a file redirection's target: they are arguments of the command, as in `ls > f -la`."""
+    named = [child for child in node.named_children if child.type != "file_descriptor"]
+    return tuple(_word(child) for child in named[1:])
 
 
 def _document(node: Node) -> Word:
@@ -281,6 +289,12 @@ def _bare(text: str) -> Word:
 
 # --- what the grammar may have overlooked ------------------------------------------------------------------------
 
+_WHOLE = frozenset(("simple_expansion", "variable_assignment", "concatenation", "subscript", "array_name"))
+"""Parts of one word: the grammar allows white space within some of them, where bash begins another word."""
+_ONE_LINE = frozenset((
+    "command", "file_redirect", "herestring_redirect", "declaration_command", "unset_command", "redirected_statement",
+))  # fmt: skip
+_DELIMITER = re.compile(r"\w+|'\w+'|\"\w+\"")
 _OPENINGS = re.compile(rb"\\.|\$\(|`|[<>]\(", re.DOTALL)
 
 
@@ -293,36 +307,53 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 def _unread(root: Node, source: bytes) -> bool:
-    """Whether the text opens a substitution, or hides text in a comment, where the grammar saw something else."""
+    """Whether the grammar and bash may read the text differently: then nothing it says can be relied on."""
     literal = bytearray(len(source))
     openings: set[int] = set()
+    quoted: list[tuple[int, int]] = []
     for node in _nodes(root):
+        if _misread(node, source):
+            return True
         if node.type in ("raw_string", "ansi_c_string", "comment"):
             literal[node.start_byte : node.end_byte] = b"\1" * (node.end_byte - node.start_byte)
-            before = source[node.start_byte - 1 : node.start_byte]
-            if node.type == "comment" and before and before not in b" \t\n;&|()":
-                return True
         elif node.type == "heredoc_redirect":
             body = next((child for child in node.children if child.type == "heredoc_body"), None)
             start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "")
-            if body is not None and any(char in start for char in "'\"\\"):
+            if body is not None and start[:1] in "'\"":
                 literal[body.start_byte : body.end_byte] = b"\1" * (body.end_byte - body.start_byte)
+        elif node.type == "command_substitution" and node.children[0].type == "`":
+            quoted.append((node.start_byte, node.end_byte))
         elif not node.is_named and node.type in ("$(", "`", "<(", ">(", "$(("):
             openings.add(node.start_byte)
     for found in _OPENINGS.finditer(source):
-        if not literal[found.start()]:
-            if found[0][:1] == b"\\":
-                if found[0] == b"\\`":
-                    return True  # a nested backtick: bash unescapes it and reads again
-            elif found.start() not in openings and not (found[0] == b"`" and _closes(found.start(), openings)):
-                if found[0][:1] in b"<>" and _in_string(root, found.start()):
-                    continue
-                return True
+        at = found.start()
+        if literal[at]:
+            continue
+        if found[0][:1] == b"\\":
+            if found[0] == b"\\`" and any(start < at < end for start, end in quoted):
+                return True  # a nested backtick: bash unescapes it and reads again
+        elif at not in openings and not (found[0][:1] in b"<>" and _in_string(root, at)):
+            return True
     return False
 
 
-def _closes(at: int, openings: set[int]) -> bool:
-    return at in openings
+def _misread(node: Node, source: bytes) -> bool:
+    """Whether a node is one that the grammar is known to make of text that bash takes apart in another way."""
+    before = source[: node.start_byte]
+    if node.type == "comment":
+        return before[-1:] not in (b"", b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")")
+    if node.type == "heredoc_start":
+        return _DELIMITER.fullmatch(_text(node)) is None
+    if node.type in ("word", "number", "variable_name") and re.search(rb"(?<!\\)\n", node.text or b""):
+        return True
+    if not node.is_named and (len(before) - len(before.rstrip(b"\\"))) % 2 and node.type not in ('"', "'"):
+        return True  # an operator that a backslash has made a letter
+    if node.type in _WHOLE:
+        return any(one.end_byte != other.start_byte for one, other in pairwise(node.children))
+    if node.type in _ONE_LINE:
+        gaps = (source[one.end_byte : other.start_byte] for one, other in pairwise(node.children))
+        return any(re.search(rb"(?<!\\)\n", gap) for gap in gaps)
+    return False
 
 
 def _in_string(root: Node, at: int) -> bool:

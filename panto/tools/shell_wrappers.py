@@ -20,12 +20,14 @@ class Unit:
     """A simple command to judge.
 
     `runs`: it runs other programs, so its name alone says nothing. `hidden`: what it runs cannot be read, or runs with
-    more than its own power. `clear`: it does nothing of its own beside running the units that follow it.
+    more than its own power; only a rule that spells out its first `spell` words means it. `clear`: it does nothing of
+    its own beside running the units that follow it.
     """
 
     command: Command
     runs: bool = False
     hidden: bool = False
+    spell: int = 0
     clear: bool = False
 
 
@@ -44,27 +46,30 @@ def _units(command: Command, depth: int) -> Iterator[Unit]:
         return
     name = command.name.rpartition("/")[2]
     if not name or depth > _DEPTH:
-        yield Unit(command, runs=True, hidden=True)
+        yield Unit(command, runs=True, hidden=True, spell=_NEVER.spell)
         return
     found = _found(name, command)
     if found is None:
         yield Unit(command)
         return
     clear = bool(found.commands) and not found.hidden and name not in _READERS
-    yield Unit(command, runs=True, hidden=found.hidden, clear=clear)
+    yield Unit(command, runs=True, hidden=found.hidden, spell=found.spell if found.hidden else 0, clear=clear)
     for one in found.commands:
         yield from _units(one, depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a wrapper runs. `hidden`: something of it cannot be read."""
+    """What a wrapper runs. `hidden`: something of it cannot be read, and `spell` as in Unit."""
 
     commands: tuple[Command, ...] = ()
     hidden: bool = False
+    spell: int = 2
 
 
 _UNKNOWN = _Found(hidden=True)
+_NEVER = _Found(hidden=True, spell=1_000_000)
+"""An expansion may bring in anything: no rule with a wildcard means that."""
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh", "rbash", "csh", "tcsh"))
 _INTERPRETERS = re.compile(
     r"(python|pypy|ruby|perl|node|nodejs|php|lua|luajit|tclsh|wish|guile|Rscript|osascript|pwsh|powershell|groovy|scala"
@@ -164,7 +169,7 @@ def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -
     while rest:
         word = rest[0]
         if not word.fixed:
-            return _UNKNOWN
+            return _NEVER
         if prefix.assigns and re.match(r"[A-Za-z_][A-Za-z0-9_]*=", word.text):
             assigned.append(rest.pop(0))
         elif optional and word.text == "--":
@@ -174,8 +179,10 @@ def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -
             return _UNKNOWN
         elif optional and word.text.startswith("-") and len(word.text) > 1:
             rest.pop(0)
-            if word.text in prefix.valued and rest:
-                rest.pop(0)
+            value = rest.pop(0).text if word.text in prefix.valued and rest else ""
+            if prefix.more and word.text.startswith(("-I", "-i", "--replace")):
+                mark = value or word.text.partition("=")[2] or word.text[2:] * (word.text[1] != "-") or "{}"
+                rest = [Word(w.text, w.fixed and mark not in w.text) for w in rest]
         elif operands:
             operands -= 1
             rest.pop(0)
@@ -194,7 +201,7 @@ def _runner(verb: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
 
     def look(words: tuple[Word, ...], command: Command) -> _Found | None:
         if words and not words[0].fixed:
-            return _UNKNOWN
+            return _NEVER
         if not words or words[0].text != verb:
             return None
         return _after_options(words[1:], _prefix("--with --python -p --group --extra --directory", open=True), command)
@@ -205,7 +212,7 @@ def _runner(verb: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
 def _find(words: tuple[Word, ...], command: Command) -> _Found | None:
     """find: what -exec and its like run. An expansion may bring such an option in."""
     if any(not word.fixed and word.text.startswith(("$", "`", "*", "?", "[", "{")) for word in words):
-        return _UNKNOWN
+        return _NEVER
     out: list[Command] = []
     index = 0
     while index < len(words):
@@ -238,42 +245,35 @@ def _git(words: tuple[Word, ...], command: Command) -> _Found | None:
     index = 0
     while index < len(words) and words[index].text.startswith("-"):
         word = words[index]
-        if not word.fixed or word.text.partition("=")[0] in _GIT_RUNS or word.text.startswith("-c"):
-            return _UNKNOWN
+        if not word.fixed:
+            return _NEVER
+        if word.text.partition("=")[0] in _GIT_RUNS or word.text.startswith("-c"):
+            return _Found(hidden=True, spell=index + 3)
         index += 2 if word.text in ("-C", "--git-dir", "--work-tree", "--namespace") else 1
     if index < len(words) and not words[index].fixed:
-        return _UNKNOWN
+        return _NEVER
     name = words[index].text if index < len(words) else ""
-    if name not in _GIT_SUBCOMMANDS:
-        return None
-    triggers = _GIT_SUBCOMMANDS[name]
-    rest = words[index + 1 :]
-    if not triggers:
-        return _UNKNOWN
-    for word in rest:
-        start = word.text.partition("=")[0]
-        expands = not word.fixed and word.text.startswith(("$", "`"))
-        if expands or start in triggers or any(_bundled(word.text, trigger) for trigger in triggers):
-            return _UNKNOWN
-    return None
+    triggers = _GIT_SUBCOMMANDS.get(name)
+    if triggers == ():
+        return _Found(hidden=True, spell=index + 2)
+    return _triggered(words, triggers, index + 1) if triggers else None
 
 
 def _option_runs(*triggers: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
-    """A program that runs others only where one of these options (or an expansion that may be one) is given."""
-
-    def look(words: tuple[Word, ...], command: Command) -> _Found | None:
-        for word in words:
-            if not word.fixed and word.text.startswith(("$", "`", "{")):
-                return _UNKNOWN
-            if any(word.text == t or word.text.startswith(t + "=") or _bundled(word.text, t) for t in triggers):
-                return _UNKNOWN
-        return None
-
-    return look
+    """A program that runs others only where one of these words is given."""
+    return lambda words, command: _triggered(words, triggers, 0)
 
 
-def _bundled(text: str, trigger: str) -> bool:
-    return len(trigger) == 2 and text.startswith(trigger)
+def _triggered(words: tuple[Word, ...], triggers: tuple[str, ...], start: int) -> _Found | None:
+    """Whether one of the words from `start` on is a trigger, or an expansion that may be one."""
+    for index, word in enumerate(words[start:], start):
+        if not word.fixed and word.text.startswith(("$", "`", "{")):
+            return _NEVER
+        for trigger in triggers:
+            bundled = len(trigger) == 2 and word.text.startswith(trigger)
+            if word.text == trigger or word.text.startswith(trigger + "=") or bundled:
+                return _Found(hidden=True, spell=index + 2)
+    return None
 
 
 _SED_RUNS = re.compile(r"(^|[;{}\d$/,\s])[ewWrR](\s|$)|[/|#,@]\w*[ew]\w*(\s|;|\}|$)")
@@ -282,7 +282,9 @@ _SED_RUNS = re.compile(r"(^|[;{}\d$/,\s])[ewWrR](\s|$)|[/|#,@]\w*[ew]\w*(\s|;|\}
 def _sed(words: tuple[Word, ...], command: Command) -> _Found | None:
     """sed: its scripts may run commands (e) and write files (w); only those that clearly do neither are let pass."""
     for word in words:
-        if not word.fixed or word.text.startswith(("-f", "--file")):
+        if not word.fixed:
+            return _NEVER
+        if word.text.startswith(("-f", "--file")):
             return _UNKNOWN
         if not word.text.startswith("-") and _SED_RUNS.search(word.text):
             return _UNKNOWN
