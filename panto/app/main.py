@@ -51,7 +51,7 @@ def _main(words: list[str]) -> int:
 
 
 def _dispatch(words: list[str], arguments: command_line.Arguments) -> int:
-    from panto.schema.errors import PantoError, UsageError
+    from panto.schema.errors import Missing, Owned, PantoError, UsageError
 
     try:
         cwd = _enter(arguments.get("--cwd"))
@@ -66,7 +66,7 @@ def _dispatch(words: list[str], arguments: command_line.Arguments) -> int:
         from panto.app import run
 
         return run.run(arguments, cwd)
-    except UsageError as e:
+    except (UsageError, Missing, Owned) as e:
         return refuse_usage(words, e.message, e.hint)
     except PantoError as e:
         say_error(e.message, e.hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,12 @@ from panto.app.argv import COMMAND_HELP, Arguments, nearest
 from panto.app.config_edit import write_atomically
 from panto.app.ground import Ground
 from panto.app.paths import Paths
+from panto.app.saying import say_error
 from panto.schema.errors import UsageError
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from panto.schema.queries import SessionRow
     from panto.session import Store
 
@@ -68,18 +71,29 @@ async def _list(store: Store, ground: Ground, words: list[str], arguments: Argum
 
 
 async def _search(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    rows = await store.list(words=" ".join(words), limit=EVERYTHING)
-    _print_rows(rows, arguments, with_cwd=True)
+    hits = await store.search(" ".join(words), limit=EVERYTHING)
+    if arguments.has("--json"):
+        _print_json(hits)
+        return 0
+    for hit in hits:
+        title = _one_line(hit.title or "(no title)", 40)
+        print(f"{hit.short:<8}  {_age(hit.time):>8}  {title}: {_one_line(hit.text, 80)}")
+    if not hits:
+        print("Nothing was found.")
     return 0
+
+
+def _print_json(rows: Iterable[Struct]) -> None:
+    import msgspec
+
+    for row in rows:  # every member, defaults too
+        record = {name: getattr(row, name) for name in row.__struct_fields__}
+        sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
 
 
 def _print_rows(rows: tuple[SessionRow, ...], arguments: Arguments, *, with_cwd: bool) -> None:
     if arguments.has("--json"):
-        import msgspec
-
-        for row in rows:
-            record = {name: getattr(row, name) for name in row.__struct_fields__}
-            sys.stdout.buffer.write(msgspec.json.encode(record) + b"\n")
+        _print_json(rows)
         return
     for row in rows:
         title = row.title or row.last_prompt or "(empty)"
@@ -134,6 +148,7 @@ async def _delete(store: Store, ground: Ground, words: list[str], arguments: Arg
     # All ids are found before the first session goes: a typing error in the last one deletes nothing.
     names = [await store.resolve(word) for word in words]
     await store.delete(names)
+    await store.collect()
     print(f"deleted: {' '.join(names)}")
     return 0
 
@@ -149,18 +164,67 @@ async def _fork(store: Store, ground: Ground, words: list[str], arguments: Argum
 
 
 async def _export(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    data = await export_bytes(store, await store.resolve(words[0]), arguments.get("--format", "jsonl"))
+    name, kind = await store.resolve(words[0]), arguments.get("--format", "jsonl")
     if len(words) > 1 and words[1] != "-":
-        write_atomically(Path(words[1]).absolute(), data)
+        write_atomically(Path(words[1]).absolute(), await export_bytes(store, name, kind), 0o600)
+    elif kind == "jsonl":
+        async for piece in store.export(name):
+            sys.stdout.buffer.write(piece)
     else:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(await export_bytes(store, name, kind))
+    return 0
+
+
+async def _import(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    try:
+        done = await store.import_(Path(words[0]).absolute())
+    except OSError as e:
+        raise UsageError(f"{words[0]}: {e.strerror}") from None
+    for warning in done.warnings:
+        say_error(warning)
+    if done.aside:
+        say_error(f"what could not be used is in {done.aside}")
+    print(done.session)
+    return 0
+
+
+async def _verify(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    names = [await store.resolve(word) for word in words]
+    if not names:
+        names = [row.id for row in await store.list(limit=EVERYTHING, all=True)]
+    broken = 0
+    for name in names:
+        report = await store.verify(name)
+        if report.intact:
+            print(f"{name[:12]}  intact: {report.commits} commits, {report.events} events, {report.bodies} bodies")
+            continue
+        broken += 1
+        first = report.findings[0]
+        where = f"commit {first.seq} of {first.segment[:12]}: " if first.seq >= 0 else ""
+        more = f" (and {len(report.findings) - 1} more)" if len(report.findings) > 1 else ""
+        print(f"{name[:12]}  NOT intact: {where}{first.text}{more}")
+    if broken:
+        say_error(f"{broken} of {len(names)} sessions do not prove", "panto session repair ID keeps all that does")
+    return 1 if broken else 0
+
+
+async def _repair(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
+    done = await store.repair(words[0])
+    if not done.lost:
+        print(f"{done.session[:12]}  intact, nothing to repair: {done.kept} commits")
+        return 0
+    for loss in done.lost:
+        print(f"lost: {f'commit {loss.seq}: ' if loss.seq >= 0 else ''}{loss.text}")
+    if done.aside:
+        print(f"what could not be kept is in {done.aside}")
+    print(f"{done.session}  holds the {done.kept} commits that prove")
     return 0
 
 
 async def export_bytes(store: Store, name: str, kind: str) -> bytes:
     """A session as a file's content. `kind`: jsonl, markdown or html. Raises as Store.view."""
     if kind == "jsonl":
-        raise UsageError("exporting JSON lines is not there", "--format markdown or html")
+        return b"".join([piece async for piece in store.export(name)])
     from panto.app import transcript
 
     facts = await transcript.facts(store, name)
@@ -176,5 +240,8 @@ COMMANDS: dict[str, tuple[int, int, Command]] = {
     "delete": (1, EVERYTHING, _delete),
     "fork": (1, 1, _fork),
     "export": (1, 2, _export),
+    "import": (1, 1, _import),
+    "verify": (0, 1, _verify),
+    "repair": (1, 1, _repair),
 }
 """Name -> least and most words after it, and what it does."""

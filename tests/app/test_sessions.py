@@ -1,0 +1,164 @@
+"""`panto session ...` over sessions that real runs have left."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panto.session import Store
+from tests.app.conftest import Panto
+from tests.app.test_headless import fake, records  # noqa: F401 - a fixture
+from tests.fake_model import FakeModel, Reply
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(panto: Panto, fake: FakeModel) -> Ask:  # noqa: F811
+    """Runs a prompt; gives the session's id."""
+
+    def run(prompt: str, *words: str, reply: Reply | None = None) -> str:
+        if reply:
+            fake.replies.append(reply)
+        session: str = records(panto("-p", prompt, "--output", "json", *words).stdout)[-1]["session"]
+        return session
+
+    return run
+
+
+def rows(panto: Panto, *words: str) -> list[dict[str, Any]]:
+    return records(panto("session", "list", "--json", *words).stdout)
+
+
+def test_sessions_of_this_directory_are_listed_and_all_with_all(panto: Panto, ask: Ask) -> None:
+    first, second = ask("one thing"), ask("another thing")
+    (panto.cwd / "sub").mkdir()
+    third = ask("elsewhere", "--cwd", "sub")
+    assert [row["id"] for row in rows(panto)] == [second, first]
+    assert {row["id"] for row in rows(panto, "--all")} == {first, second, third}
+    text = panto("session", "list").stdout
+    assert "one thing" in text
+    assert "1 turn" in text
+    assert first[:4] in text
+    assert str(panto.cwd / "sub") in panto("session", "list", "--all").stdout
+
+
+def test_a_directory_without_sessions_says_so(panto: Panto) -> None:
+    done = panto("session", "list")
+    assert (done.returncode, done.stdout.startswith("No sessions")) == (0, True)
+    assert panto("session", "list", "--json").stdout == ""
+
+
+def test_show_tells_the_story_without_escape_codes(panto: Panto, ask: Ask) -> None:
+    (panto.cwd / "a.txt").write_text("alpha\n")
+    session = ask("read it", reply=Reply("Looking.\x1b[2J", calls=[("read", {"path": "a.txt"})]))
+    text = panto("session", "show", session[:6]).stdout
+    assert "> read it" in text
+    assert "read a.txt" in text
+    assert "\x1b" not in text
+    kinds = [r["type"] for r in records(panto("session", "show", session, "--json").stdout)]
+    assert "tool_result" in kinds
+    assert kinds[-1] == "turn_ended"
+
+
+def test_words_are_searched_in_titles_and_messages(panto: Panto, ask: Ask) -> None:
+    session = ask("find the zebra", reply=Reply("It is in the quagga."))
+    ask("something else")
+    assert session[:4] in panto("session", "search", "quagga").stdout
+    assert [r["session"] for r in records(panto("session", "search", "zebra", "--json").stdout)][:1] == [session]
+    assert "Nothing" in panto("session", "search", "okapi").stdout
+
+
+def test_rename_and_delete_take_any_unique_prefix(panto: Panto, ask: Ask) -> None:
+    session, other = ask("one"), ask("two")
+    assert panto("session", "rename", session[:10], "a", "new", "title").returncode == 0
+    assert {row["title"] for row in rows(panto)} == {"a new title", "two"}
+    assert panto("session", "delete", session[:10], "zzzz").returncode == 2
+    assert len(rows(panto)) == 2
+    assert panto("session", "delete", session[:10]).returncode == 0
+    assert [row["id"] for row in rows(panto)] == [other]
+
+
+def test_an_unknown_id_exits_with_2_and_names_it(panto: Panto, ask: Ask) -> None:
+    ask("one")
+    for words in (("show", "zzzz"), ("delete", "zzzz"), ("fork", "zzzz"), ("export", "zzzz"), ("verify", "zzzz")):
+        done = panto("session", *words)
+        assert done.returncode == 2
+        assert "zzzz" in done.stderr
+
+
+def test_an_ambiguous_id_lists_the_candidates(panto: Panto) -> None:
+    async def fill() -> list[str]:
+        store = await Store.open(panto.home / "sessions")
+        made = [await store.create(cwd=str(panto.cwd)) for _ in range(17)]  # more than there are first digits
+        await store.close()
+        return [session.id for session in made]
+
+    sessions = asyncio.run(fill())
+    first = next(s[0] for s in sessions if sum(t[0] == s[0] for t in sessions) > 1)
+    done = panto("session", "show", first)
+    assert done.returncode == 2
+    assert sum(s[:4] in done.stderr for s in sessions) >= 2
+
+
+def test_a_fork_is_a_session_of_its_own_with_the_same_history(panto: Panto, ask: Ask) -> None:
+    session = ask("one")
+    forked = panto("session", "fork", session).stdout.strip()
+    assert forked != session
+    assert "> one" in panto("session", "show", forked).stdout
+
+
+def test_a_session_goes_out_as_lines_and_comes_back_the_same(panto: Panto, ask: Ask, tmp_path: Path) -> None:
+    session = ask("one")
+    file = tmp_path / "out.jsonl"
+    assert panto("session", "export", session, str(file)).returncode == 0
+    assert panto("session", "export", session).stdout.encode() == file.read_bytes()
+    assert all(isinstance(json.loads(line), dict) for line in file.read_text().splitlines())
+    panto.env["PANTO_SESSION_DIR"] = str(tmp_path / "other")
+    done = panto("session", "import", str(file))
+    assert (done.returncode, done.stdout.strip()) == (0, session), done.stderr
+    assert "> one" in panto("session", "show", session).stdout
+    assert panto("session", "verify").returncode == 0
+    assert panto("session", "import", str(tmp_path / "nothing")).returncode == 2
+
+
+def test_markdown_and_html_hold_what_was_said_and_no_markup_of_others(panto: Panto, ask: Ask) -> None:
+    session = ask("<script>alert(1)</script>", reply=Reply("**bold** ```` four"))
+    text = panto("session", "export", session, "--format", "markdown").stdout
+    assert "**bold** ```` four" in text
+    page = panto("session", "export", session, "--format", "html").stdout
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.startswith("<!doctype html>")
+
+
+def test_damage_is_found_named_and_repaired(panto: Panto, ask: Ask) -> None:
+    session, good = ask("one"), ask("two")
+    done = panto("session", "verify")
+    assert (done.returncode, done.stdout.count("  intact: ")) == (0, 2)
+    with sqlite3.connect(panto.home / "sessions/sessions.db") as db:
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            db.execute(f'DROP TRIGGER "{name}"')
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        table = next(f'"{name}"' for name in ("commits", "commit_row", "commit") if name in tables)
+        db.execute(f"UPDATE {table} SET time = time + 1 WHERE segment = ? AND seq = 2", (session,))
+    db.close()
+    done = panto("session", "verify", session)
+    assert done.returncode == 1
+    assert "NOT intact: commit 2" in done.stdout
+    assert panto("session", "verify", good).returncode == 0
+    done = panto("session", "repair", session)
+    assert done.returncode == 0
+    assert "lost: commit 2" in done.stdout
+    mended = done.stdout.splitlines()[-1].split()[0]
+    assert panto("session", "verify", mended).returncode == 0
+
+
+def test_what_is_not_understood_is_said_with_the_nearest_word(panto: Panto) -> None:
+    assert "did you mean list?" in panto("session", "lst").stderr
+    assert "something is missing" in panto("session", "rename", "abcd").stderr
+    assert panto("session").returncode == 2
