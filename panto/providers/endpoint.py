@@ -146,8 +146,14 @@ class Endpoint:
 
 
 async def _soon(chunks: AsyncIterator[bytes]) -> bytes:
-    async with asyncio.timeout(GRACE_S):
-        return await anext(chunks)
+    """The next chunk of a reply whose finish is known; TimeoutError if none comes soon, or the connection breaks."""
+    import httpx
+
+    try:
+        async with asyncio.timeout(GRACE_S):
+            return await anext(chunks)
+    except httpx.HTTPError:
+        raise TimeoutError from None
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -57,6 +57,11 @@ class WireCheck:
         return self._server.url + ("/v1beta" if self.protocol == "google_generate" else "/v1")
 
     @property
+    def connections(self) -> int:
+        """How many connections were made."""
+        return self._server.connections
+
+    @property
     def refusals(self) -> list[str]:
         """Why requests were refused, in order; empty if every one was acceptable."""
         return [r.refused for r in self.requests if r.refused]

@@ -63,6 +63,7 @@ class LocalServer:
         self._stopped = asyncio.Event()
         self.seen: list[Seen] = []
         self.errors: list[Exception] = []
+        self.connections = 0
         self.gone = 0
         """How many connections the client dropped while it was being answered."""
         self.port = 0
@@ -90,6 +91,7 @@ class LocalServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks[task] = writer
+        self.connections += 1
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while await self._exchange(reader, writer):
