@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from panto.agent.loop_guard import repeated_tail
 from panto.agent.ports import Setup
+from panto.providers.cache_report import prefix_change
 from panto.schema.bodies import Body, MessageBody, RequestManifest, ResultBody, TextBody, ToolOutcome
 from panto.schema.codec import Digest, canonical, decode_own, digest
 from panto.schema.messages import (
@@ -83,6 +85,8 @@ class Context:
         self._frozen: Frozen | None = None
         self._measured = (0, 0)
         self._warned = False
+        self.broken_prefix = ""
+        """Why the last request could not be served from the vendor's cache from its start ("" it could)."""
         self.used = 0
         """Tokens of the last request and its reply, as the vendor counted them."""
 
@@ -139,6 +143,8 @@ class Context:
     def recorded(self, frozen: Frozen) -> None:
         """The request was committed: its bodies need not go along again."""
         self._stored.update(body.digest for body in frozen.bodies)
+        if self._frozen is not None and (change := prefix_change(self._frozen.request, frozen.request)):
+            self.broken_prefix = str(change)
         self._frozen = frozen
 
     async def request(self, run: Run) -> Request:
@@ -307,6 +313,8 @@ def assistant_message(message: Message, calls: tuple[str, ...]) -> Message:
             if call is None:
                 continue
             part = replace(part, call_id=call, arguments=arguments)
+        if isinstance(part, Text) and (cut := repeated_tail(part.text)) is not None:
+            part = replace(part, text=part.text[:cut] + "\n[… and so on]")
         parts.append(part)
     if all(isinstance(part, Reasoning) for part in parts):
         parts = []

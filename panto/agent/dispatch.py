@@ -100,7 +100,7 @@ async def _ask(
     """Hold or decline a call that may not simply run; None where it may."""
     if tool.external:
         question = Question("ask", call.name, tool.title(arguments), arguments=text)
-        return _hold(run, call, "external", _asked(question, arguments))
+        return hold(run, call, "external", _asked(question, arguments))
     match ports.judge(tool, arguments):
         case Allow():
             return None
@@ -116,7 +116,7 @@ async def _ask(
                 "approval", call.name, tool.title(arguments), ask.reason, text, view, ask.dangerous, ask.rule,
                 child=ports.child,
             )  # fmt: skip
-            return _hold(run, call, "approval", question)
+            return hold(run, call, "approval", question)
         case Ask() as ask:
             message = f"refused: {ask.reason}, and nobody is here to ask"
             return Step(
@@ -134,14 +134,15 @@ def _asked(question: Question, arguments: Mapping[str, object]) -> Question:
     return question
 
 
-def _hold(run: Run, call: Call, kind: str, question: Question) -> Step:
+def hold(run: Run, call: Call, kind: str, question: Question) -> Step:
+    """Hold a call until a person has answered. `kind`: approval or external."""
     body = stage(question)
     held = HoldCall(run=run.run, call=call.call, kind=kind, question=body.digest)  # type: ignore[arg-type]
     return Step((held,), (body,))
 
 
-async def run_call(ports: Ports, run: Run, call: Call) -> Step:
-    """Run an executing call and give back how to settle it. Never raises but for cancellation."""
+async def run_call(ports: Ports, run: Run, call: Call, note: str = "") -> Step:
+    """Run an executing call and give back how to settle it; the model is also told `note`. Raises when cancelled."""
     started = time.monotonic()
     tool = ports.tool(call.name)
     try:
@@ -153,8 +154,10 @@ async def run_call(ports: Ports, run: Run, call: Call) -> Step:
         reply = await _attempts(tool, parse(tool.spec, body.text), context)
         outcome = await _patched(ports, call, reply.outcome, context)
         if call.changed_by:
-            note = Text(f"(The arguments were changed by the {call.changed_by} before this ran: {body.text})")
-            outcome = replace(outcome, parts=(note, *outcome.parts))
+            said = Text(f"(The arguments were changed by the {call.changed_by} before this ran: {body.text})")
+            outcome = replace(outcome, parts=(said, *outcome.parts))
+        if note:
+            outcome = replace(outcome, parts=(*outcome.parts, Text(note)))
     except ToolFailure as failure:
         return _failed(run, call, failure, started)
     except ToolStop as stop:

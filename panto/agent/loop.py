@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from panto.agent import compaction, live, steps
-from panto.agent.dispatch import Step, run_call
+from panto.agent import live, steps
+from panto.agent.dispatch import Step
 from panto.agent.ports import Control, Ports
 from panto.schema.errors import ProviderError, Refused, UsageError
 from panto.session.commands import PrepareStep, StartModel, StopRun, WithdrawStep
@@ -41,7 +41,7 @@ async def drive(ports: Ports, control: Control) -> None:
             elif run.phase == "open":
                 await plan(ports, control, Step(()))
             elif run.phase == "prepared":
-                await begin(ports, run)
+                await begin(ports, control, run)
             elif run.phase == "executing":
                 await model_step(ports, control, run)
             else:
@@ -56,7 +56,7 @@ async def drive(ports: Ports, control: Control) -> None:
 async def plan(ports: Ports, control: Control, settled: Step) -> None:
     """Freeze the next request and send it off, in one commit with the settlements that made it due."""
     setup = ports.setup()
-    deliver = steps.deliveries(ports.session.state)
+    deliver = steps.deliveries(ports.session.state, control)
     preview = ports.session.preview(*settled.commands, *deliver)
     run, view = preview.state.run, preview.view
     if run is None or run.phase != "open":  # calls of this step are still due
@@ -67,13 +67,7 @@ async def plan(ports: Ports, control: Control, settled: Step) -> None:
         await ports.session.commit(*settled.commands, stopped, bodies=settled.bodies)
         return
     frozen = await ports.context.freeze(view.context, setup, run.turn, settled.bodies)
-    crowded = compaction.due(ports, control, setup, frozen.request)
-    if settled.commands and (crowded or ports.hooks.watches("context")):
-        await ports.session.commit(*settled.commands, bodies=settled.bodies)
-        return
-    if crowded:
-        return await compaction.automatic(ports, control, setup)
-    if await steps.add_context(ports, control, run):
+    if await steps.detour(ports, control, setup, settled, run, frozen.request):
         return
     prepare = PrepareStep(run=run.run, position=run.position, request=frozen.manifest.digest, inputs=run.pending)
     start = StartModel(run=run.run, effect=run.next_effect)
@@ -82,9 +76,9 @@ async def plan(ports: Ports, control: Control, settled: Step) -> None:
     ports.context.recorded(frozen)
 
 
-async def begin(ports: Ports, run: Run) -> None:
+async def begin(ports: Ports, control: Control, run: Run) -> None:
     """Send a request that was frozen before a crash or without a model; drop it where input came meanwhile."""
-    deliver = steps.deliveries(ports.session.state)
+    deliver = steps.deliveries(ports.session.state, control)
     if deliver or run.pending:
         await ports.session.commit(*deliver, WithdrawStep(run=run.run, position=run.prepared_at))
         return
@@ -121,7 +115,7 @@ async def tool_step(ports: Ports, control: Control) -> None:
                 continue
             for call in () if ending else run.unfinished:
                 if call.state == "executing" and call.call not in running:
-                    running[call.call] = asyncio.create_task(run_call(ports, run, call))
+                    running[call.call] = steps.launch(ports, control, run, call)
             done = [name for name, task in running.items() if task.done()]
             if done:
                 await settle(ports, control, [running.pop(name).result() for name in done])
@@ -137,6 +131,7 @@ async def tool_step(ports: Ports, control: Control) -> None:
 async def settle(ports: Ports, control: Control, settled: list[Step]) -> None:
     """Commit settlements; where they close the step, together with the next request."""
     step = Step(tuple(c for s in settled for c in s.commands), tuple(b for s in settled for b in s.bodies))
+    steps.learn(control, step)
     try:
         if control.parking or control.interrupt.is_set():
             raise Refused("interrupting", "no request is planned any more")

@@ -6,7 +6,7 @@ Pure functions over what a turn has done so far; whoever runs the turn warns, as
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 LIMIT = 3
@@ -62,6 +62,40 @@ def judge(past: Iterable[Done], name: str, arguments: str, limit: int = LIMIT) -
         return "run"
     count = repeats(past, name, arguments)
     return "run" if count < limit else "warn" if count == limit else "hold"
+
+
+class Circles:
+    """What one drive has seen of its turn, for `judge`: calls as they start, inputs as they are delivered."""
+
+    def __init__(self) -> None:
+        self._past: list[Done] = []
+        self._calls: dict[str, int] = {}
+        self.warned: set[str] = set()
+        """Calls whose result carries `WARNING`."""
+
+    def start(self, call: str, name: str, arguments: str, mutates: bool, limit: int) -> Literal["run", "warn", "hold"]:
+        """Judge a call that is about to start; unless it is held, it counts from here on."""
+        verdict = judge(self._past, name, arguments, limit)
+        if verdict == "warn":
+            self.warned.add(call)
+        if verdict != "hold":
+            self.count(call, name, arguments, mutates)
+        return verdict
+
+    def count(self, call: str, name: str, arguments: str, mutates: bool) -> None:
+        """A call starts (also one that a person allowed in spite of all)."""
+        self._calls[call] = len(self._past)
+        self._past.append(Done(name, arguments, mutates=mutates))
+
+    def changed(self, call: str) -> None:
+        """A call really changed a file."""
+        at = self._calls.get(call)
+        if at is not None:
+            self._past[at] = replace(self._past[at], changed=True)
+
+    def heard(self) -> None:
+        """An input arrived: everything is new again."""
+        self._past.append(Done(""))
 
 
 def repeated_tail(text: str) -> int | None:

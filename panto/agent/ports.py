@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from panto.agent.hooks import Hooks
+from panto.agent.loop_guard import Circles
 from panto.schema.messages import ModelResult, Request, SystemBlock, ToolChoice, ToolSpec
 from panto.schema.signals import Signal
 from panto.schema.stream import StreamPart
@@ -54,7 +55,8 @@ class Setup:
     `tools` are the declarations; a call to a name that is not among them is declined. `attended`: somebody can
     answer questions; `retried_by_hand`: a failed attempt waits for them (else the turn settles as failed).
     `dispatch` False ends the turn at the first reply, its calls unresolved. `parallel` calls at once. `compact_at`:
-    share of the context window at which the context is summarised (0: never).
+    share of the context window at which the context is summarised (0: never). `repeat`: identical calls at which the
+    loop guard warns (0: never).
     """
 
     model: Model
@@ -68,6 +70,7 @@ class Setup:
     parallel: int = 16
     limits: Limits = Limits()
     compact_at: float = 0.8
+    repeat: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class Control:
     reviewed: dict[str, Step] = field(default_factory=dict)
     approved: dict[str, bool] = field(default_factory=dict)
     paths: dict[str, frozenset[str]] = field(default_factory=dict)
+    circles: Circles = field(default_factory=Circles)
 
     def stop_by(self, deadline: float) -> None:
         """Escape: everything that runs has until `deadline` (monotonic seconds)."""

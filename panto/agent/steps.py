@@ -6,13 +6,15 @@ import asyncio
 import time
 from collections.abc import Iterable
 
-from panto.agent.dispatch import Step, review
+from panto.agent import compaction
+from panto.agent.dispatch import Step, hold, review, run_call
+from panto.agent.loop_guard import WARNING
 from panto.agent.ports import Control, Ports, Setup
-from panto.schema.bodies import MessageBody, ResultBody, TextBody
-from panto.schema.codec import Digest
+from panto.schema.bodies import MessageBody, Question, ResultBody, TextBody
+from panto.schema.codec import Digest, canonical, loads
 from panto.schema.errors import ProviderError, Refused
 from panto.schema.events import StopReason
-from panto.schema.messages import ModelResult
+from panto.schema.messages import ModelResult, Request
 from panto.schema.signals import Noticed
 from panto.session import Staged, stage
 from panto.session.command import Command
@@ -24,21 +26,26 @@ from panto.session.commands import (
     RejectResult,
     SettleTurn,
     StartCall,
+    StopRun,
+    SubmitCallResult,
     SubmitInput,
     SubmitResult,
 )
 from panto.session.ids import new_id
-from panto.session.state import Run, State
+from panto.session.state import Call, Run, State
 from panto.session.view import View
 
 OVERFLOWS = 2
 """Times in a row that a reply may fail for want of room before the run fails."""
 
 
-def deliveries(state: State) -> tuple[Command, ...]:
+def deliveries(state: State, control: Control) -> tuple[Command, ...]:
     """Submitted inputs that join the running turn now: those that do not wait for the turn's end."""
     due = tuple(name for name, said in state.inputs.items() if said.when == "step")
-    return (DeliverInputs(run=state.run.run, inputs=due),) if due and state.run else ()
+    if not due or state.run is None:
+        return ()
+    control.circles.heard()
+    return (DeliverInputs(run=state.run.run, inputs=due),)
 
 
 def limit_reached(control: Control, run: Run, view: View, setup: Setup) -> tuple[StopReason, str] | None:
@@ -55,6 +62,18 @@ def limit_reached(control: Control, run: Run, view: View, setup: Setup) -> tuple
     if limits.seconds and time.monotonic() - base.time >= limits.seconds:
         return "budget", f"stopped after {limits.seconds:g} s"
     return None
+
+
+async def detour(ports: Ports, control: Control, setup: Setup, settled: Step, run: Run, request: Request) -> bool:
+    """Whether something comes before this request (settlements are then committed): a summary, extensions' words."""
+    crowded = compaction.due(ports, control, setup, request)
+    if settled.commands and (crowded or ports.hooks.watches("context")):
+        await ports.session.commit(*settled.commands, bodies=settled.bodies)
+        return True
+    if crowded:
+        await compaction.automatic(ports, control, setup)
+        return True
+    return await add_context(ports, control, run)
 
 
 async def add_context(ports: Ports, control: Control, run: Run) -> bool:
@@ -99,7 +118,7 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
     )  # fmt: skip
     first: tuple[Command, ...] = (submit,)
     if not result.calls():
-        first = (*deliveries(ports.session.state), submit)
+        first = (*deliveries(ports.session.state, control), submit)
     opened = Step(())
     if result.calls() and setup.dispatch and not ports.hooks.watches("tool_call"):
         preview = ports.session.preview(*first)
@@ -133,6 +152,13 @@ async def settle_failure(ports: Ports, control: Control, setup: Setup, run: Run,
     await commit_end(ports, setup, Step((failed,)))
 
 
+def learn(control: Control, step: Step) -> None:
+    """What the loop guard learns from settlements: which calls really changed something."""
+    for command in step.commands:
+        if isinstance(command, SubmitCallResult | FailCall) and any(f.before != f.after for f in command.files):
+            control.circles.changed(command.call)
+
+
 async def commit_end(ports: Ports, setup: Setup, step: Step) -> None:
     """Commit what may end the run; where nobody retries by hand, a failed turn settles in the same commit."""
     turn = ports.session.preview(*step.commands).state.turn
@@ -159,6 +185,32 @@ async def open_calls(ports: Ports, control: Control, run: Run) -> bool:
     return True
 
 
+def launch(ports: Ports, control: Control, run: Run, call: Call) -> asyncio.Task[Step]:
+    """Start running an executing call."""
+    note = WARNING if call.call in control.circles.warned else ""
+    return asyncio.create_task(run_call(ports, run, call, note))
+
+
+def guarded(ports: Ports, control: Control, setup: Setup, run: Run, call: Call, step: Step) -> Step:
+    """The loop guard's word on a call that would start: let it, hold it for a person, or end the run."""
+    tool = ports.tool(call.name)
+    if not isinstance(step.commands[0], StartCall) or tool is None:
+        return step
+    body = step.bodies[0].value
+    assert isinstance(body, TextBody)
+    arguments = canonical(loads(body.text or "{}")).decode("utf-8")
+    if call.approved:
+        control.circles.count(call.call, call.name, arguments, tool.mutates)
+        return step
+    if control.circles.start(call.call, call.name, arguments, tool.mutates, setup.repeat) != "hold":
+        return step
+    reason = f"{call.name} was called like this {setup.repeat} times and nothing has changed since"
+    if not setup.attended:
+        return Step((StopRun(run=run.run, reason="loop_guard", message=f"going round in circles: {reason}"),))
+    question = Question("approval", call.name, "the same call again", reason, body.text, child=ports.child)
+    return hold(run, call, "approval", question)
+
+
 async def _openings(ports: Ports, control: Control, setup: Setup, run: Run, result: ModelResult) -> Step:
     """Openings of pending calls, each reviewed once; a call waits while another changes the same file."""
     busy = {path for call in run.unfinished if call.state == "executing" for path in control.paths.get(call.call, ())}
@@ -170,8 +222,11 @@ async def _openings(ports: Ports, control: Control, setup: Setup, run: Run, resu
             continue
         step = control.reviewed.get(call.call)
         if step is None or call.approved != control.approved.get(call.call, False):
-            step = control.reviewed[call.call] = await review(ports, setup, run, call, result)
-            control.approved[call.call] = call.approved
+            step = await review(ports, setup, run, call, result)
+            step = guarded(ports, control, setup, run, call, step)
+            if isinstance(step.commands[0], StopRun):
+                return step
+            control.reviewed[call.call], control.approved[call.call] = step, call.approved
         if isinstance(step.commands[0], StartCall):
             if room <= 0 or busy & step.paths:
                 continue

@@ -186,6 +186,7 @@ class Agent:
             parallel=shared.parallel,
             limits=self.limits or (shared.limits if primary else Limits(steps=shared.limits.steps)),
             compact_at=shared.compact_at,
+            repeat=shared.repeat,
         )
 
     async def change_setup(self, **changes: object) -> None:

@@ -118,13 +118,15 @@ def _looking(client: LocalClient) -> tuple[Command, ...]:
         at.show("\n".join(lines))
 
     async def cost(arguments: str, at: CommandContext) -> None:
-        view = client.find(at.agent).session.view
+        agent = client.find(at.agent)
+        view, broken = agent.session.view, agent.mailbox.ports.context.broken_prefix
         usage = view.usage
         share = f", {100 * usage.cache_read // usage.input}% read from the cache" if usage.input else ""
         price = "no price is known" if view.cost is None else f"${view.cost:.4f}"
         at.show(
             f"{price}: {usage.input} tokens in{share}, {usage.output} out ({usage.reasoning} of them reasoning), "
             f"{usage.cache_write} written to the cache"
+            + (f"\nthe cached prefix was last broken because {broken}" if broken else "")
         )
 
     async def tools(arguments: str, at: CommandContext) -> None:

@@ -117,8 +117,8 @@ def test_every_cut_of_a_history_with_parallel_calls_stays_paired(tmp_path: Path)
     async def main() -> None:
         from panto.agent.compaction import keep, pieces, slim
 
-        two = {"calls": [call("ls"), call("ls", path=".")]}
-        async with house(tmp_path, scripted(two, two, two, two, {"text": "Done."})) as at:
+        steps = [{"calls": [call("ls", depth=n), call("ls", path=".", depth=n)]} for n in range(1, 5)]
+        async with house(tmp_path, scripted(*steps, {"text": "Done."})) as at:
             await at.prompt("go")
             entries = list(at.agent.session.view.context)
             context = at.agent.mailbox.ports.context

@@ -88,7 +88,8 @@ def test_two_edits_of_one_file_in_one_reply_are_both_made(tmp_path: Path) -> Non
             call("edit", path="n", edits=[{"old": "\n50\n", "new": "\nFIFTY\n"}]),
             call("edit", path="./n", edits=[{"old": "\n75\n", "new": "\nSEVENTYFIVE\n"}]),
         ]
-        async with house(tmp_path, scripted({"calls": [call("read", path="n")]}, {"calls": edits}, {"text": "."})) as at:
+        tables = scripted({"calls": [call("read", path="n")]}, {"calls": edits}, {"text": "."})
+        async with house(tmp_path, tables) as at:
             (at.cwd / "n").write_text("".join(f"{n}\n" for n in range(1, 101)))
             await at.prompt("go")
             text = (at.cwd / "n").read_text()
@@ -101,7 +102,7 @@ def test_two_edits_of_one_file_in_one_reply_are_both_made(tmp_path: Path) -> Non
 def test_ten_calls_run_at_the_same_time(tmp_path: Path) -> None:
     async def main() -> None:
         meet = "touch here.$$; while [ $(ls here.* | wc -l) -lt 10 ]; do sleep 0.05; done"
-        tables = scripted({"calls": [call("bash", command=meet)] * 10}, {"text": "."})
+        tables = scripted({"calls": [call("bash", command=f"{meet} # {n}") for n in range(10)]}, {"text": "."})
         async with house(tmp_path, tables) as at:
             await at.prompt("go")
             assert [r["status"] for r in at.results()] == ["ok"] * 10
@@ -225,7 +226,7 @@ def test_a_new_prompt_after_a_failed_attempt_settles_it_first(tmp_path: Path) ->
             await at.prompt("again")
             states = [e.status for e in at.events(TurnSettled) if isinstance(e, TurnSettled)]
             assert states[-1] == "completed"
-            assert len([e for e in at.events(InputAccepted)]) >= 2
+            assert len(at.events(InputAccepted)) >= 2
 
     asyncio.run(main())
 
@@ -347,5 +348,36 @@ def test_a_stop_by_a_limit_is_no_interrupt(tmp_path: Path) -> None:
             await at.prompt("go")
             (stopped,) = at.events(TurnStopped)
             assert isinstance(stopped, TurnStopped) and stopped.reason == "steps"
+
+    asyncio.run(main())
+
+
+# --- going round in circles -------------------------------------------------------------------------------------
+
+
+def test_the_third_identical_call_warns_the_model_and_the_next_one_asks_a_person(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted(*[{"calls": [call("ls", path=".")]}] * 4, {"text": "Enough."})
+        async with house(tmp_path, tables) as at:
+            await at.client.submit(ops.Prompt("go"))
+            await at.until(lambda: at.events(ToolCallHeld))
+            assert [("same call" in str(r["text"])) for r in at.results()] == [False, False, True]
+            (held,) = at.events(ToolCallHeld)
+            assert isinstance(held, ToolCallHeld)
+            await at.client.submit(ops.Decide(held.call, "no"))
+            await at.rest()
+            assert at.records()[-1]["status"] == "completed"
+
+    asyncio.run(main())
+
+
+def test_unattended_the_circle_ends_the_turn_as_limited(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted(*[{"calls": [call("bash", command="date +%N")]}] * 9)
+        async with house(tmp_path, tables, attended=False) as at:
+            await at.prompt("go")
+            last = at.records()[-1]
+            assert last["status"] == "limited" and last["error"] and "circles" in str(last["error"])
+            assert len(at.events(ToolCallStarted)) == 3
 
     asyncio.run(main())

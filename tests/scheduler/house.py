@@ -27,7 +27,8 @@ Provider = Mapping[str, Any]
 
 def scripted(*replies: Mapping[str, Any], context: int = 100_000) -> dict[str, Provider]:
     """Provider tables with one scripted model, `fake:m`."""
-    return {"fake": {"protocol": "scripted", "models": {"m": {"id": "m", "context": context}}, "replies": list(replies)}}
+    models = {"m": {"id": "m", "context": context}}
+    return {"fake": {"protocol": "scripted", "models": models, "replies": list(replies)}}
 
 
 def wired(protocol: str, base_url: str, context: int = 100_000) -> dict[str, Provider]:
