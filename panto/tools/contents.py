@@ -7,7 +7,6 @@ functions block: call them in a thread. Changes to one real path are serialised 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import threading
 from collections.abc import Mapping
@@ -172,7 +171,7 @@ def _replace(path: str, name: str, data: bytes, before: Content) -> None:
 
 
 def _temporary(folder: str, data: bytes, mode: int) -> str:
-    temporary = os.path.join(folder, f".panto-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".panto-{os.urandom(8).hex()}.tmp")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(fd, "wb", buffering=0) as file:

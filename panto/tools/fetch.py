@@ -7,9 +7,7 @@ address that a name stands for before anything is sent to it.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
-import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +19,6 @@ from panto.schema.errors import ToolFailure
 from panto.schema.messages import Text
 from panto.schema.view import TextView
 from panto.tools.builtin import Builtin
-from panto.tools.html import markdown, title_of
 from panto.tools.masks import masked
 from panto.tools.text import MODEL_LIMIT, VIEW_LIMIT, both_ends, encoding_of, kind_of, one_line, plain, size
 from panto.tools.tool import Approval, ToolContext, ToolReply
@@ -123,6 +120,8 @@ class Fetch(Builtin):
 
 def is_public(address: str) -> bool:
     """Whether an IP address is one of the open internet, also where it is wrapped in an IPv6 form."""
+    import ipaddress
+
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -145,6 +144,8 @@ def _outcome(url: str, reply: HttpReply, limit: int, context: ToolContext) -> To
     text = _decoded(reply)
     title = ""
     if kind in ("text/html", "application/xhtml+xml") or (not kind and text.lstrip()[:9].lower() == "<!doctype"):
+        from panto.tools.html import markdown, title_of
+
         title = title_of(text)
         text = markdown(text, url)
     text = masked(plain(text), context.mask).strip()
@@ -177,7 +178,7 @@ def _decoded(reply: HttpReply) -> str:
 def _kept(text: str, spool: str) -> str:
     try:
         os.makedirs(spool, mode=0o700, exist_ok=True)
-        path = os.path.join(spool, f"page-{secrets.token_hex(6)}.md")
+        path = os.path.join(spool, f"page-{os.urandom(6).hex()}.md")
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
         return path

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
-_SILENT = frozenset(("script style noscript template svg iframe head nav footer form dialog").split())
+_SILENT = frozenset(("script style noscript template svg iframe head title nav footer form dialog").split())
 _BLOCKS = frozenset(
     "p div section article main header aside figure figcaption address details summary dl dd dt fieldset table".split()
 )
@@ -25,7 +26,7 @@ def markdown(html: str, base: str = "") -> str:
 def title_of(html: str) -> str:
     """The page's title ("" if none)."""
     found = re.search(r"<title[^>]*>(.*?)</title", html, re.IGNORECASE | re.DOTALL)
-    return " ".join(found[1].split()) if found else ""
+    return " ".join(unescape(found[1]).split()) if found else ""
 
 
 class _Reader(HTMLParser):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -134,7 +133,7 @@ class Output:
         try:
             if not self.file:
                 os.makedirs(self._spool, mode=0o700, exist_ok=True)
-                path = os.path.join(self._spool, f"output-{secrets.token_hex(6)}.txt")
+                path = os.path.join(self._spool, f"output-{os.urandom(6).hex()}.txt")
                 self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 self.file = path
             left = memoryview(text.encode("utf-8", "replace"))
