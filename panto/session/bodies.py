@@ -85,9 +85,12 @@ class Bodies:
             _sync(folder)
 
     def put(self, db: sqlite3.Connection, staged: Staged, lease: str) -> None:
-        """Store a body once; the same bytes again change nothing. Large ones must be files already."""
+        """Store a body once; the same bytes again change nothing. Large ones are files already.
+
+        (A writer that was stopped for long may find its file collected: then the body becomes a row after all.)
+        """
         key = bytes.fromhex(staged.digest)
-        large = self.large(staged)
+        large = self.large(staged) and self.path(staged.digest).exists()
         db.execute(
             "INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)",
             (key, len(staged.data), None if large else staged.data),

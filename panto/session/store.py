@@ -6,7 +6,7 @@ import asyncio
 import pathlib
 import time
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from panto.session.repair import Repaired
     from panto.session.verify import Report
     from panto.session.viewer import Viewer
+
+
+T = TypeVar("T")
 
 
 class Store:
@@ -177,6 +180,7 @@ class Store:
         self._open[session.id] = session
         if self._beat is None:
             self._beat = self._loop.call_later(lease.DURATION / 3, self._renew)
+            self.writer.run(lambda db: ownership.tidy(db, self.bodies)).add_done_callback(_read)
         return session
 
     def holder(self) -> lease.Holder:
@@ -376,7 +380,7 @@ class Store:
             self.writer.run(lambda db: ownership.renew(db, holder, handles)).add_done_callback(self._renewed)
 
     def _renewed(self, renewing: asyncio.Future[tuple[str, ...]]) -> None:
-        if renewing.cancelled() or renewing.exception() is not None:
+        if not _read(renewing):
             return  # tried again at the next beat
         for id in renewing.result():
             if id in self._open:
@@ -397,3 +401,7 @@ class Store:
             if disk is not None:
                 await disk.close()
 
+
+def _read(done: asyncio.Future[T]) -> bool:
+    """Whether it succeeded; for work that nobody waits for."""
+    return not done.cancelled() and done.exception() is None
