@@ -64,7 +64,11 @@ class PantoApp(Actions, inherit_bindings=False):
         if self.settings.opening == "sessions":
             self.action_sessions()
         self.sync()
-        self.call_after_refresh(lambda: self.link.start(self.link.open()))
+        self.call_after_refresh(self._connect)
+
+    def _connect(self) -> None:
+        # Returns nothing: what a callback returns, Textual waits for, and no key would be taken meanwhile.
+        self.link.start(self.link.open())
 
     # --- from the engine ---------------------------------------------------------------------------------------
 
@@ -75,7 +79,8 @@ class PantoApp(Actions, inherit_bindings=False):
             self.now.apply(fact, time.monotonic())
         self.now.running = False
         self.transcript.load(history)
-        if not history.facts:
+        fresh = not self.now.turns and history.start is None
+        if fresh:
             self.transcript.greet(self.settings.greeting)
         status = await self.link.ask(AskStatus())
         contributions = await self.link.ask(AskContributions())
@@ -87,7 +92,7 @@ class PantoApp(Actions, inherit_bindings=False):
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
         self.desk.changed()
         self.sync()
-        if self.settings.prompt and not history.facts:
+        if self.settings.prompt:
             self.link.submit(Prompt(self.settings.prompt))
         self.settings = self.settings._replace(prompt="", opening="")
 

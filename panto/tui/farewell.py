@@ -25,6 +25,7 @@ def farewell(now: Now, left: Left | None, settings: ScreenSettings) -> tuple[str
         facts.insert(0, f"{clean_line(next(iter(now.changed)))} +{added} −{removed}")
     elif now.changed:
         facts.insert(0, f"{len(now.changed)} files +{added} −{removed}")
-    back = left.summary if left is not None and left.summary else (f"panto --resume {now.primary[:8]}",)
+    said = left.summary if left is not None else ()
+    back = [line.strip() for line in said if "--resume" in line] or [f"panto --resume {now.primary[:8]}"]
     body = [clean_line(title, 100), *answer, " · ".join(fact for fact in facts if fact), "", *back]
     return tuple(f"  {line}".rstrip() for line in body)

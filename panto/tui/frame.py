@@ -187,8 +187,15 @@ class Frame(Looks, inherit_bindings=False):
 
     def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
-        self.hint(text)
-        self.set_timer(HINT_S, lambda: self.hint("") if self.rule.right == text else None)
+        self.rule.right = text
+        self.rule.redraw()
+        self.set_timer(HINT_S, lambda: self._hint_over(text))
+
+    def _hint_over(self, text: str) -> None:
+        if self.rule.right == text:
+            self.rule.right = ""
+            self._hint_waiting()
+            self.rule.redraw()
 
     def say_sent(self, text: str) -> None:
         """A prompt was sent; before the engine is there, show that it is kept."""

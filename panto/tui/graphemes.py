@@ -17,6 +17,10 @@ def clusters(line: str) -> tuple[Cluster, ...]:
     """The clusters of a line without line breaks, in order; two regional indicators are one flag."""
     if line.isascii():
         return tuple((at, at + 1, 1) for at in range(len(line)))
+    if "\t" in line:  # has no width, and would be taken for a part of what stands before it
+        at = line.index("\t")
+        rest = ((start + at + 1, end + at + 1, width) for start, end, width in clusters(line[at + 1 :]))
+        return (*clusters(line[:at]), (at, at + 1, 0), *rest)
     joined: list[Cluster] = []
     half_flag = False
     for start, end, width in split_graphemes(line)[0]:

@@ -29,6 +29,7 @@ from panto.schema.events import (
 )
 from panto.schema.messages import Text
 from panto.schema.signals import (
+    Asked,
     ContributionsChanged,
     Fact,
     RetryResumed,
@@ -102,6 +103,10 @@ class Now:
                 self.retry, self.retry_at = update, now + update.wait_s
             case RetryResumed() | TextStreamed() if update.agent == self.primary:
                 self.retry = None
+            case Asked(over=True):
+                self.held = [one for one in self.held if one.call != update.id]
+            case Asked():
+                self.held.append(Held(update.agent, "", update.id, update.question))
             case ContributionsChanged():
                 self.contributions = update.contributions
             case _:

@@ -49,7 +49,7 @@ def _wrap(line: str, width: int, label: Label) -> tuple[tuple[int, int], ...]:
 
 def cells_of(cluster: str, label: Label) -> int:
     """The width of one cluster as the composer shows it (tabs as blanks, chips as their label)."""
-    if cluster == "\t":
+    if cluster[0] == "\t":
         return TAB
     shown = label(cluster[0])
     if shown is not None:

@@ -136,7 +136,7 @@ class Composer(Panel, can_focus=True):
             style: Style = self.palette.accent if label is not None else PLAIN
             if start <= first < end:
                 style = style + self.palette.selection
-            shown = label if label is not None else " " * TAB if character == "\t" else character
+            shown = label if label is not None else " " * TAB if character[0] == "\t" else character
             if segments and segments[-1].style == style:
                 segments[-1] = Segment(segments[-1].text + shown, style)
             else:

@@ -1,0 +1,89 @@
+"""A mounted application over a stub client, and what its screen says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from panto.schema.client import Client
+from panto.tui.app import PantoApp
+from panto.tui.settings import ScreenSettings
+from panto.tui.widgets.question import DEAD_S
+from panto.tui.widgets.scroll import Transcript
+from tests.tui.stub_client import StubClient
+
+SETTINGS = ScreenSettings(theme="dark", cwd="/tmp/shop", greeting=("panto 0.1   ~/shop  main",))
+
+
+class Stage:
+    """What a test holds."""
+
+    def __init__(self, app: PantoApp, pilot: Pilot[int], client: StubClient) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.client = client
+
+    def rows(self) -> list[str]:
+        """The screen as text."""
+        strips = self.app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.rows())
+
+    async def until(self, true: Callable[[], object], what: str = "") -> None:
+        """Wait until something holds."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            if true():
+                return
+            await self.pilot.pause(0.01)
+        raise AssertionError(f"never: {what}\n{self.text()}\n{self.client.ops}")
+
+    async def see(self, text: str) -> None:
+        """Wait until this is on the screen."""
+        await self.until(lambda: text in self.text(), text)
+
+    async def typed(self, text: str) -> None:
+        """Keys one after the other."""
+        await self.pilot.press(*({" ": "space", "\n": "ctrl+j", "/": "slash", "@": "at"}.get(key, key) for key in text))
+
+    async def press(self, *keys: str) -> None:
+        """Keys."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def alive(self) -> None:
+        """Wait until a question takes keys."""
+        await self.until(lambda: self.app.question.held is not None, "a question")
+        await asyncio.sleep(DEAD_S + 0.05)
+
+    def ops(self, kind: type) -> list[object]:
+        """The ops of a kind that were submitted."""
+        return [op for op in self.client.ops if isinstance(op, kind)]
+
+
+@asynccontextmanager
+async def stage(
+    client: StubClient | None = None, size: tuple[int, int] = (120, 36), settings: ScreenSettings = SETTINGS,
+    wait: asyncio.Event | None = None,
+) -> AsyncIterator[Stage]:  # fmt: skip
+    """Open the application; with `wait` the engine is there only when that is set."""
+    client = client or StubClient()
+
+    async def connect() -> Client:
+        if wait is not None:
+            await wait.wait()
+        return client
+
+    app = PantoApp(connect, settings, Transcript(id="transcript"))
+    async with app.run_test(size=size) as pilot:
+        made = Stage(app, pilot, client)
+        if wait is None:
+            await made.until(lambda: app.link.ready and app.desk.rows, "the engine")
+        yield made
