@@ -25,7 +25,7 @@ Run = Callable[[str, CommandContext], Awaitable[None]]
 
 def register_builtins(client: LocalClient) -> None:
     """Register them all on a client's registry."""
-    for command in (*_settings(client), *_sessions(client), *_looking(client), *_doing(client)):
+    for command in (*_settings(client), *_sessions(client), *_looking(client), *_listing(client), *_doing(client)):
         client.commands.register(command)
 
 
@@ -129,6 +129,13 @@ def _looking(client: LocalClient) -> tuple[Command, ...]:
             + (f"\nthe cached prefix was last broken because {broken}" if broken else "")
         )
 
+    return (
+        Command("context", "what fills the context, by part", context),
+        Command("cost", "tokens, cache share and cost of this session", cost),
+    )
+
+
+def _listing(client: LocalClient) -> tuple[Command, ...]:
     async def tools(arguments: str, at: CommandContext) -> None:
         agent = client.find(at.agent)
         owner = agent.shared.registry.owner
@@ -151,8 +158,6 @@ def _looking(client: LocalClient) -> tuple[Command, ...]:
         at.show("\n".join(names) or "the last turn changed no file")
 
     return (
-        Command("context", "what fills the context, by part", context),
-        Command("cost", "tokens, cache share and cost of this session", cost),
         Command("tools", "what the model may call", tools),
         Command("jobs", "background jobs", jobs),
         Command("agents", "child agents", agents),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import signal
@@ -69,11 +70,20 @@ def test_killed_between_two_of_three_calls_each_says_what_is_known(home: Path, p
 def test_a_killed_panto_leaves_no_process_behind(home: Path, place: Path) -> None:
     with WireCheck("openai_chat") as vendor:
         configure(home, "openai_chat", vendor.base_url)
-        vendor.replies += [Reply(calls=[("bash", {"command": "echo $$ > pid; trap '' TERM HUP; while :; do sleep 1; done"})])]
-        killed_at(home, place, place / "pid", vendor, 0)
-        until(lambda: (place / "pid").read_text().strip())
-        pid = (place / "pid").read_text().strip()
-        until(lambda: not Path(f"/proc/{pid}").exists(), 5)
+        stubborn = f"touch mark; trap '' TERM HUP; while :; do sleep 1; done # {place}"
+        vendor.replies += [Reply(calls=[("bash", {"command": stubborn})])]
+        killed_at(home, place, place / "mark", vendor, 0)
+        until(lambda: not running_with(str(place)), 8)
+
+
+def running_with(text: str) -> list[str]:
+    """Processes whose command line holds a text."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in line.read_bytes():
+                found.append(line.parent.name)
+    return found
 
 
 CRASHES = 300
@@ -84,7 +94,8 @@ def _story(dice: random.Random) -> list[Reply]:
     out = []
     for step in range(40):
         lines = [f"s{step}c{call}" for call in range(dice.randint(1, 4))]
-        out.append(Reply(f"step {step}", calls=[("bash", {"command": f"echo {n} >> ran; sleep 0.0{dice.randint(1, 9)}"}) for n in lines]))
+        commands = [f"echo {name} >> ran; sleep 0.0{dice.randint(1, 9)}" for name in lines]
+        out.append(Reply(f"step {step}", calls=[("bash", {"command": command}) for command in commands]))
     return out
 
 
