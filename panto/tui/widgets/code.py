@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 from rich.segment import Segment
 
-from panto.tui.widgets.highlight import Coloured, colour_steps, lexer_named
+from panto.tui.widgets.highlight import PLAIN, Coloured, colour_steps, lexer_named, loaded
 from panto.tui.widgets.lines import NONE, Line, Look, Run, cut, mix, width_of, wrap
 
 _LONGEST = 4000  # characters of one line of code that are drawn
 
 
 class CodeBlock:
-    """Lines of code that may grow. `version` rises when the colours arrive; `partial` is a last line still coming."""
+    """Lines of code that may grow; `partial` is a last line still coming. `version` rises when its colours arrive.
+
+    `coloured` counts that for all blocks together: while it stands, no block has changed its colours.
+    """
+
+    coloured = 0
 
     def __init__(self, language: str) -> None:
         self.language = language.split()[0].lower()[:20] if language.strip() else ""
@@ -37,12 +42,13 @@ class CodeBlock:
     @property
     def wants_colours(self) -> bool:
         """Whether `colour` has something to do."""
-        return self.closed and self._coloured is None and lexer_named(self.language) is not None
+        return self.closed and self._coloured is None and self.language not in PLAIN
 
-    def colour(self) -> Iterator[None]:
-        """Works the colours out in small steps; ends when they are there."""
-        lexer = lexer_named(self.language)
+    def colour(self) -> Iterator[bool]:
+        """Works the colours out in small steps; ends when they are there. Yields True while there is only waiting."""
+        lexer = yield from loaded(lexer_named, self.language)
         if lexer is None:
+            self._coloured = []
             return
         code = "\n".join(line[:_LONGEST] for line in self._code)
         for result in colour_steps(code, lexer):
@@ -50,7 +56,8 @@ class CodeBlock:
                 self._coloured = result
                 self._key = None
                 self.version += 1
-            yield
+                CodeBlock.coloured += 1
+            yield False
 
     def lines(self, look: Look, indent: int, width: int) -> list[Line]:
         """The rows: ground from column `indent` over `width` cells; the language at the first row's right end."""

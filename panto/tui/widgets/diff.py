@@ -14,7 +14,7 @@ from rich.style import Style
 
 from panto.schema.view import DiffView, Hunk
 from panto.tui.sanitize import clean
-from panto.tui.widgets.highlight import colour_steps, lexer_for_file
+from panto.tui.widgets.highlight import colour_steps, lexer_for_file, loaded
 from panto.tui.widgets.lines import NONE, Look, Run, cut, cut_runs, mix, width_of
 
 SIDE_BY_SIDE = 160
@@ -52,11 +52,11 @@ class DiffArt:
     @property
     def wants_colours(self) -> bool:
         """Whether `colour` has something to do."""
-        return not self._coloured and lexer_for_file(self.path) is not None
+        return not self._coloured and "." in self.path
 
-    def colour(self) -> Iterator[None]:
-        """Works the colours out in small steps; each hunk shows them as soon as it has them."""
-        lexer = lexer_for_file(self.path)
+    def colour(self) -> Iterator[bool]:
+        """Works the colours out in small steps; each hunk has them at once. Yields True while there is only waiting."""
+        lexer = yield from loaded(lexer_for_file, self.path)
         self._coloured = True
         if lexer is None:
             return
@@ -66,7 +66,7 @@ class DiffArt:
                 for result in colour_steps("\n".join(line.text for line in lines), lexer):
                     for line, coloured in zip(lines, result or (), strict=False):
                         line.coloured = coloured
-                    yield
+                    yield False
             self.version += 1
 
     def rows(self, look: Look, room: int, limit: int = 0, context: int = 3) -> tuple[list[Row], int, list[int]]:

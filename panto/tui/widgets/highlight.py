@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,18 @@ Coloured = list[list[tuple[str, str]]]
 LIMIT = 3000
 """Lines of one block that are coloured; what follows stays plain."""
 
-_KNOWN = {"text", "plain", "plaintext", "txt", "output", "console", "none", ""}
+PLAIN = frozenset({"text", "plain", "plaintext", "txt", "output", "console", "none", ""})
+"""Languages that have no colours."""
 
 
-@lru_cache(maxsize=64)
+_FOUND: set[tuple[Callable[[str], object], str]] = set()  # what was looked for once: quick from then on
+
+
+@lru_cache(maxsize=256)
 def lexer_named(language: str) -> Lexer | None:
     """The lexer for the word after a fence, None where there is none (then the code stays plain)."""
     word = language.strip().lower()
-    if word in _KNOWN or len(word) > 40:
+    if word in PLAIN or len(word) > 40:
         return None
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
@@ -33,7 +38,7 @@ def lexer_named(language: str) -> Lexer | None:
         return None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def lexer_for_file(name: str) -> Lexer | None:
     """The lexer for a file's name, by its name alone."""
     if len(name) > 200 or "." not in name:
@@ -45,6 +50,17 @@ def lexer_for_file(name: str) -> Lexer | None:
         return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
+
+
+def loaded(find: Callable[[str], Lexer | None], word: str) -> Generator[bool, None, Lexer | None]:
+    """Finds a lexer in a thread, since the first use of a language takes a tenth of a second; yields True to wait."""
+    if (find, word) not in _FOUND:
+        thread = threading.Thread(target=find, args=(word,), name="panto-lexer", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            yield True
+        _FOUND.add((find, word))
+    return find(word)
 
 
 def colour_steps(code: str, lexer: Lexer) -> Iterator[Coloured | None]:

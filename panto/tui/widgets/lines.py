@@ -30,8 +30,8 @@ class Colourable(Protocol):
         """Whether `colour` has something to do."""
         ...
 
-    def colour(self) -> Iterator[None]:
-        """Works them out, a step at a time."""
+    def colour(self) -> Iterator[bool]:
+        """Works them out, a step at a time; yields True when there is only waiting to be done."""
         ...
 
 

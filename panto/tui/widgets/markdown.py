@@ -7,7 +7,6 @@ taken as they come until the closing one. The result equals a parse of the whole
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from markdown_it import MarkdownIt
@@ -46,9 +45,6 @@ class _Block:
             self._key = key[:3] + (sum(code.version for code in self.codes.values()),)
         return self._lines
 
-    def code_blocks(self) -> Iterator[CodeBlock]:
-        yield from self.codes.values()
-
 
 class _Fence:
     """A top-level fence, open or closed."""
@@ -60,9 +56,6 @@ class _Fence:
 
     def lines(self, look: Look) -> list[Line]:
         return self.code.lines(look, 2, look.right - 2)
-
-    def code_blocks(self) -> Iterator[CodeBlock]:
-        yield self.code
 
     def strip(self, line: str) -> str:
         return line[len(line[: self.indent]) - len(line[: self.indent].lstrip(" ")) :]
@@ -115,8 +108,7 @@ class Document:
         """The document's rows, body indented to column 3, blocks parted by a blank row."""
         if self._pending or (self._finished and (self._tail or self._growing or self._fence)):
             self._advance()
-        colours = sum(code.version for block in self._done for code in block.code_blocks())
-        key = (look.body, look.right, look.palette, look.glyphs, colours)
+        key = (look.body, look.right, look.palette, look.glyphs, CodeBlock.coloured)
         if key != self._key:
             self._key = key
             self._lines, self._fixed, self._fixed_rows = [], 0, 0

@@ -14,9 +14,11 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
 
+from panto.tui.colours import Palette
 from panto.tui.widgets.lines import NONE, Line, Look, mix, width_of
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
     from textual.widget import Widget
 
 Span = tuple[int, int, Style]
@@ -24,49 +26,64 @@ Span = tuple[int, int, Style]
 
 
 class RowState(NamedTuple):
-    """What a row is drawn from: equal states of one line give equal strips."""
+    """A row that is drawn otherwise than its line alone says."""
 
     line: Line
     spans: tuple[Span, ...] = ()
     ground: Style | None = None
 
 
+Row = Line | RowState
+"""What a row is drawn from: the same line, or an equal state, gives the same strip."""
+
+
+def line_of(row: Row) -> Line:
+    """The line of a row."""
+    return row if isinstance(row, Line) else row.line
+
+
 class Rows:
-    """The strips of the viewport, each made once for as long as its state stays."""
+    """The strips of the viewport, each made once for as long as its row stays."""
 
     def __init__(self) -> None:
-        self.states: list[RowState] = []
+        self.rows: list[Row] = []
         self.strips: list[Strip] = []
-        self._made: dict[RowState, Strip] = {}
-        self._key: object = None
+        self._made: dict[Row, Strip] = {}
+        self._key: tuple[int, Palette] | None = None
 
     def clear(self) -> None:
         """Every row is to be made anew."""
         self._made = {}
-        self.states, self.strips = [], []
+        self.rows, self.strips = [], []
 
-    def show(self, states: list[RowState], look: Look) -> list[int]:
+    def show(self, rows: list[Row], look: Look) -> list[int]:
         """Takes the rows of a frame; returns which of them changed."""
-        if (look.width, look.palette) != self._key:
+        key = self._key
+        if key is None or key[0] != look.width or key[1] is not look.palette:
             self.clear()
             self._key = (look.width, look.palette)
-        made = self._made
-        fresh: dict[RowState, Strip] = {}
+        old_rows, old_strips, made = self.rows, self.strips, self._made
         strips = []
-        for state in states:
-            strip = fresh.get(state) or made.get(state)
+        changed = []
+        count = len(old_rows)
+        for y, row in enumerate(rows):
+            if y < count and old_rows[y] is row:
+                strips.append(old_strips[y])
+                continue
+            strip = made.get(row)
             if strip is None:
-                strip = _strip(state, look)
-            fresh[state] = strip
+                strip = made[row] = _strip(row, look)
             strips.append(strip)
-        old = self.strips
-        changed = [y for y, strip in enumerate(strips) if y >= len(old) or old[y] is not strip]
-        changed = [y for y in changed if y >= len(old) or old[y]._segments != strips[y]._segments]
-        self.states, self.strips, self._made = states, strips, fresh
+            if y >= count or (old_strips[y] is not strip and old_strips[y]._segments != strip._segments):
+                changed.append(y)
+        self.rows, self.strips = rows, strips
+        if len(made) > 4 * len(rows) + 100:
+            self._made = dict(zip(rows, strips, strict=True))
         return changed
 
 
-def _strip(state: RowState, look: Look) -> Strip:
+def _strip(row: Row, look: Look) -> Strip:
+    state = RowState(row) if isinstance(row, Line) else row
     line = state.line
     base = look.palette.base
     ground = line.ground or NONE
@@ -104,47 +121,60 @@ def restyled(segments: Sequence[Segment], spans: Sequence[Span]) -> list[Segment
     return out
 
 
-def covered_rows(widget: Widget) -> set[int] | None:
-    """Rows of the widget that something lies over; None where it is not on the screen at all."""
-    visible = widget.screen._compositor.visible_widgets
-    if widget not in visible:
-        return None
-    region = widget.region
-    covered: set[int] = set()
-    ancestors = set(widget.ancestors)
-    for other, (place, clip) in visible.items():
-        if other is widget or other in ancestors:
-            continue
-        over = place.intersection(clip).intersection(region)
-        if over:
-            covered.update(range(over.y - region.y, over.bottom - region.y))
-    return covered
+class Writer:
+    """The way past the compositor for one widget."""
 
+    def __init__(self, widget: Widget) -> None:
+        self._widget = widget
+        self._places: object = None  # the compositor's table that `_covered` was worked out from
+        self._covered: set[int] | None = None
 
-def write_rows(widget: Widget, rows: Rows, changed: Sequence[int]) -> bool:
-    """Writes these rows straight to the terminal; whether that was possible (else they are to be refreshed)."""
-    app = widget.app
-    driver = app._driver
-    screen = widget.screen
-    if (
-        driver is None or driver.is_headless or driver.is_inline or app._batch_count or not app._running
-        or app.screen is not screen or screen._layout_required or not widget.region
-    ):  # fmt: skip
-        return False
-    covered = covered_rows(widget)
-    if covered is None:
-        return False
-    region = widget.region
-    console = app.console
-    out = []
-    for y in changed:
-        if y in covered:
-            widget.refresh(Region(0, y, region.width, 1))
-        elif y < region.height:
-            out.append(f"\x1b[{region.y + y + 1};{region.x + 1}H{rows.strips[y].render(console)}")
-    if out:
-        column, row = app.cursor_position
-        shown = getattr(app, "cursor_shown", "")
-        hide = "\x1b[?25l" if shown else ""
-        driver.write(f"\x1b[?2026h{hide}{''.join(out)}\x1b[{row + 1};{column + 1}H{shown}\x1b[?2026l")
-    return True
+    def write(self, rows: Rows, changed: Sequence[int]) -> bool:
+        """Writes these rows straight to the terminal; whether that was possible (else they are to be refreshed)."""
+        widget = self._widget
+        app = widget.app
+        driver = app._driver
+        screen = widget.screen
+        region = widget.region
+        if (
+            driver is None or driver.is_headless or driver.is_inline or app._batch_count or not app._running
+            or app.screen is not screen or screen._layout_required or not region
+        ):  # fmt: skip
+            return False
+        covered = self._rows_covered(screen)
+        if covered is None:
+            return False
+        console = app.console
+        out = []
+        for y in changed:
+            if y in covered:
+                widget.refresh(Region(0, y, region.width, 1))
+            elif y < region.height:
+                out.append(f"\x1b[{region.y + y + 1};{region.x + 1}H{rows.strips[y].render(console)}")
+        if out:
+            column, row = app.cursor_position
+            shown = getattr(app, "cursor_shown", "")
+            hide = "\x1b[?25l" if shown else ""
+            driver.write(f"\x1b[?2026h{hide}{''.join(out)}\x1b[{row + 1};{column + 1}H{shown}\x1b[?2026l")
+        return True
+
+    def _rows_covered(self, screen: Screen[object]) -> set[int] | None:
+        """Rows of the widget that something lies over; None where it is not on the screen at all."""
+        visible = screen._compositor.visible_widgets
+        if visible is self._places:  # the table is made anew whenever anything is placed otherwise
+            return self._covered
+        self._places, self._covered = visible, None
+        widget = self._widget
+        if widget not in visible:
+            return None
+        region = widget.region
+        covered: set[int] = set()
+        ancestors = set(widget.ancestors)
+        for other, (place, clip) in visible.items():
+            if other is widget or other in ancestors:
+                continue
+            over = place.intersection(clip).intersection(region)
+            if over:
+                covered.update(range(over.y - region.y, over.bottom - region.y))
+        self._covered = covered
+        return covered

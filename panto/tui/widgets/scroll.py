@@ -34,7 +34,7 @@ from panto.tui.items_calls import CallItem
 from panto.tui.search import Search
 from panto.tui.transcript import Story
 from panto.tui.widgets.lines import Colourable, Look
-from panto.tui.widgets.paint import Rows, write_rows
+from panto.tui.widgets.paint import Rows, Writer
 from panto.tui.widgets.pointer import Pointer
 from panto.tui.widgets.viewport import Viewport
 
@@ -76,17 +76,20 @@ class Transcript(Pointer, Widget, can_focus=True):
             super().__init__()
             self.count = count
 
+    _loop: asyncio.AbstractEventLoop
+
     def __init__(self, *, id: str | None = None, clock: Callable[[], float] = time.time) -> None:
         super().__init__(id=id)
         self._clock = clock
         self.story = Story(clock)
         self.view = Viewport(self.story)
         self._shown = Rows()
+        self._writer = Writer(self)
         self._handle: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._last_frame = 0.0
         self._inside: contextvars.Context | None = None
-        self._work: Iterator[None] | None = None
+        self._work: Iterator[bool] | None = None
         self._told_unseen = 0
         self._asked_older: tuple[int, int] | None = None
         self._turn_open = ""
@@ -265,9 +268,9 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def wake(self, now: bool = False) -> None:
         """A frame is due: at once after a key, else at most thirty a second."""
-        if not self.is_attached or self._inside is None:
+        if self._inside is None or (self._handle is not None and not now and self._due <= self._last_frame + FRAME):
             return
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         due = loop.time() if now else max(loop.time(), self._last_frame + FRAME)
         if self._handle is not None:
             if self._due <= due:
@@ -278,25 +281,26 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def _frame(self) -> None:
         self._handle = None
-        if not self.is_attached or not self.size:
+        if self._inside is None or not self.size:
             return
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         self._last_frame = loop.time()
         self._draw()
         again = self._colour()
         if self.scrolls_by_itself():
             again = FRAME
-        if again is None and self._moving():
+        if again is None and self.view.moving:
             again = SPINNER if self._look().motion else 1.0
         if again is not None and self._handle is None:
             self._due = loop.time() + again
             self._handle = loop.call_at(self._due, self._frame, context=self._inside)
 
     def _draw(self) -> None:
-        self.view.relook(self._look())
+        look = self._look()
+        self.view.relook(look)
         self.view.sync()
-        changed = self._shown.show(self.view.states(), self._look())
-        if changed and not write_rows(self, self._shown, changed):
+        changed = self._shown.show(self.view.states(), look)
+        if changed and not self._writer.write(self._shown, changed):
             first, last = changed[0], changed[-1]
             self.refresh(Region(0, first, self.size.width, last - first + 1))
         self._tell()
@@ -311,15 +315,6 @@ class Transcript(Pointer, Widget, can_focus=True):
             self._asked_older = older
             self.post_message(self.NeedOlder(older))
 
-    def _moving(self) -> bool:
-        seen = -1
-        for index, _, _ in self.view.visible():
-            if index != seen:
-                seen = index
-                if self.view.layout.items[index].moves:
-                    return True
-        return False
-
     def _colour(self) -> float | None:
         """Some milliseconds of syntax colours for what is in view; when to go on, None: nothing to do."""
         end = time.perf_counter() + _SLICE
@@ -330,17 +325,19 @@ class Transcript(Pointer, Widget, can_focus=True):
             if self._work is None:
                 return FRAME / 2 if worked else None
             worked = True
-            if next(self._work, False) is False:
+            waits = next(self._work, None)
+            if waits is None:
                 self._work = None
+                self.view.states()  # there may be more to colour
+            elif waits:
+                break
         return FRAME / 2
 
-    def _uncoloured(self) -> Iterator[None] | None:
-        for index, _, line in self.view.visible():
-            if line.art is not None and line.art.wants_colours:
-                return self._colouring(self.view.layout.items[index], line.art)
-        return None
+    def _uncoloured(self) -> Iterator[bool] | None:
+        found = self.view.uncoloured
+        return self._colouring(*found) if found is not None and found[1].wants_colours else None
 
-    def _colouring(self, item: Item, art: Colourable) -> Iterator[None]:
+    def _colouring(self, item: Item, art: Colourable) -> Iterator[bool]:
         yield from art.colour()
         if self.view.layout.index_of(item) is not None:
             self.story.touch(item)
@@ -358,11 +355,13 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def on_mount(self) -> None:
         """The loop and the application are there."""
+        self._loop = asyncio.get_running_loop()
         self._inside = contextvars.copy_context()
         self.wake()
 
     def on_unmount(self) -> None:
         """No more frames."""
+        self._inside = None
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -373,9 +372,10 @@ class Transcript(Pointer, Widget, can_focus=True):
         self.wake(now=True)
 
     def _fit(self) -> None:
-        self.view.relook(self._look())
+        look = self._look()
+        self.view.relook(look)
         self.view.sync()
-        self._shown.show(self.view.states(), self._look())
+        self._shown.show(self.view.states(), look)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows as they stand; past Textual's own cache."""

@@ -10,8 +10,8 @@ from panto.tui.search import Search
 from panto.tui.selection import Ends, Place, Selection, copied, span_in
 from panto.tui.transcript import Story
 from panto.tui.widgets.layout import Layout
-from panto.tui.widgets.lines import BLANK, NONE, Line, Look, Run, at_cell, spread
-from panto.tui.widgets.paint import RowState, Span
+from panto.tui.widgets.lines import BLANK, NONE, Colourable, Line, Look, Run, at_cell, spread
+from panto.tui.widgets.paint import Row, RowState, Span
 
 _QUEUED_ROWS = 3
 _PAD = 1  # the empty row above the rule
@@ -30,6 +30,8 @@ class Viewport:
         self.search: Search | None = None
         self.current = 0  # serial of the item that keys act on, 0 none
         self.current_row = 0  # and the row of it: children have one each
+        self.moving = False  # something in view has a spinner or a clock
+        self.uncoloured: tuple[Item, Colourable] | None = None  # something in view that may get syntax colours
         self._left: tuple[int, int] | None = None  # the end when the reader left it: last item's serial, its height
         self._pinned: Line | None = None
         self._pin_key: object = None
@@ -248,20 +250,28 @@ class Viewport:
 
     # ---------------------------------------------------------------- rows
 
-    def states(self) -> list[RowState]:
-        """Every row of the screen, top to bottom."""
+    def states(self) -> list[Row]:
+        """Every row of the screen, top to bottom; `moving` and `uncoloured` tell of what is in view."""
         look = self.look
         if look is None:
             return []
         ends = self.selection.ordered(self.layout.index_of_serial) if self.selection is not None else None
-        out: list[RowState] = []
+        plain = ends is None and self.search is None and not self.current
+        out: list[Row] = []
+        self.moving, self.uncoloured = False, None
+        seen = -1
         for index, row, line in self.visible():
-            out.append(self._state(look, index, row, line, ends))
-        out += [RowState(BLANK)] * (self.rows - len(out))
+            if index != seen:
+                seen = index
+                self.moving = self.moving or self.layout.items[index].moves
+            if line.art is not None and self.uncoloured is None and line.art.wants_colours:
+                self.uncoloured = (self.layout.items[index], line.art)
+            out.append(line if plain else self._state(look, index, row, line, ends))
+        out += [BLANK] * (self.rows - len(out))
         pinned = self.pinned()
         if pinned is not None and out:
-            out[0] = RowState(pinned)
-        out += [RowState(line) for line in self.queue]
+            out[0] = pinned
+        out += self.queue
         return out[: look.height]
 
     def visible(self) -> Iterator[tuple[int, int, Line]]:
@@ -280,7 +290,7 @@ class Viewport:
             index += 1
             row = -layout.gaps[index] if index < len(layout.items) and layout.height(index) else 0
 
-    def _state(self, look: Look, index: int, row: int, line: Line, ends: Ends | None) -> RowState:
+    def _state(self, look: Look, index: int, row: int, line: Line, ends: Ends | None) -> Row:
         spans: list[Span] = []
         if self.search is not None and row >= 0:
             found = row == self.search.row and self.layout.items[index].serial == self.search.here
@@ -292,7 +302,7 @@ class Viewport:
                 spans.append((*span, look.palette.selection))
         here = row == self.current_row and self.layout.items[index].serial == self.current
         ground = look.palette.current if here else None
-        return RowState(line, tuple(spans), ground)
+        return RowState(line, tuple(spans), ground) if spans or ground is not None else line
 
     def pinned(self) -> Line | None:
         """The prompt that owns the first row, where its own first row is out of view."""

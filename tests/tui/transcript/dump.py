@@ -17,7 +17,7 @@ from panto.tui.colours import Palette, ThemeName, glyphs, palette
 from panto.tui.items import Item
 from panto.tui.transcript import Story
 from panto.tui.widgets.lines import Line, Look, width_of
-from panto.tui.widgets.paint import Rows
+from panto.tui.widgets.paint import Rows, line_of
 from panto.tui.widgets.viewport import Viewport
 from tests.tui.transcript.script import Script
 
@@ -63,7 +63,7 @@ class Stage:
     def rows(self) -> list[str]:
         """The rows as text, as many as the view has."""
         self.sync()
-        return [state.line.text.rstrip() for state in self.view.states()]
+        return [line_of(row).text.rstrip() for row in self.view.states()]
 
     def text(self) -> list[str]:
         """All rows of all items, whatever fits."""

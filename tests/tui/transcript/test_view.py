@@ -9,6 +9,7 @@ from panto.schema import signals as s
 from panto.schema.queries import History
 from panto.tui.search import Search
 from panto.tui.selection import Selection
+from panto.tui.widgets.paint import RowState
 from tests.tui.transcript.dump import Stage
 from tests.tui.transcript.scenes import MARKDOWN
 from tests.tui.transcript.script import AGENT, Script, batch_of_reads, main_screen
@@ -243,7 +244,7 @@ def test_search_finds_items_by_their_source_and_marks_rows() -> None:
     stage.view.search = Search("NUMBER 3")
     assert stage.view.search.matches(stage.story.items) == [9, 10]
     stage.view.show_item(10, centre=True)
-    assert any(state.spans for state in stage.view.states())
+    assert any(isinstance(row, RowState) and row.spans for row in stage.view.states())
 
 
 def test_the_screen_of_a_long_session_keeps_few_rows_in_memory() -> None:
