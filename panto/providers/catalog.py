@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urlsplit
 
 from panto.providers import probe
 from panto.providers.http import Http, is_local
 from panto.providers.model import KeySource, Model, ModelSpec, Price, ProviderSettings, Tier
 from panto.providers.protocols import Protocols
 from panto.providers.provider import Provider
-from panto.providers.wire import merged
+from panto.providers.wire import host_of, merged
 from panto.schema.errors import PantoError, UsageError
 from panto.schema.queries import ModelRow
 
@@ -143,7 +142,7 @@ class Catalog:
         to answer; then the model is as the tables have it. Raises UsageError as `resolve` does.
         """
         model = self.resolve(label)
-        local = is_local(urlsplit(str(self.tables[model.provider.name].get("base_url", ""))).hostname or "")
+        local = is_local(host_of(str(self.tables[model.provider.name].get("base_url", ""))).rsplit(":", 1)[0])
         if model.provider.protocol not in _ASKABLE or (model.spec.context and not local):
             return model
         if label not in self._measured:

@@ -8,13 +8,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from panto.providers.failure import Failure, Place, explain, read_refusal, server_word, wait_wish
 from panto.providers.http import Http
 from panto.providers.model import ProviderSettings
 from panto.providers.sse import EventSplitter
-from panto.providers.wire import Prepared, Reader, Wire
+from panto.providers.wire import Prepared, Reader, Wire, host_of
 from panto.schema.messages import Request
 from panto.schema.stream import FinishPart, NotePart, StreamPart
 
@@ -35,7 +34,7 @@ class Endpoint:
         self.settings = settings
         self._wire = wire
         self._http = http
-        self._host = urlsplit(settings.base_url).netloc.rpartition("@")[2] or settings.base_url
+        self._host = host_of(settings.base_url)
 
     @property
     def name(self) -> str:

@@ -134,7 +134,10 @@ class Http:
 
         idle = self.settings.idle_s if idle_s is None else idle_s
         timeout = httpx.Timeout(idle, connect=self.settings.connect_s, pool=None)
-        host = urlsplit(url).netloc.rpartition("@")[2]
+        try:
+            host = urlsplit(url).netloc.rpartition("@")[2]
+        except ValueError as error:
+            raise Failure("invalid_request", f"{url} is no address: {error}", hint="Check base_url.") from None
         try:
             client = self._client(url)
             async with client.stream(method, url, headers=headers, content=body, timeout=timeout) as response:

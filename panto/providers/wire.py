@@ -171,8 +171,15 @@ def forced(request: Request, spec: ModelSpec, allowed: bool = True) -> tuple[Too
 
 def place_of(settings: ProviderSettings, model: str) -> Place:
     """Who is asked, for messages."""
-    host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
-    return Place(settings.name, host or settings.base_url, model)
+    return Place(settings.name, host_of(settings.base_url), model)
+
+
+def host_of(url: str) -> str:
+    """The host and port of an address, or the whole of what is none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or url
+    except ValueError:
+        return url
 
 
 def cache_key(request: Request, head: Sequence[str]) -> str:

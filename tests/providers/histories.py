@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from panto.providers.names import Names
 from panto.schema.messages import (
     BadJson,
     Image,
@@ -35,7 +34,6 @@ TOOLS = (
     ToolSpec("7zip", "Packs.", '{"anyOf":[{"type":"object","properties":{"a":{"type":"array"}}},{"type":"object"}]}'),
     ToolSpec("any", "Takes all.", "true"),
 )
-_NAMES = Names(tool.name for tool in TOOLS)
 
 protocols: st.SearchStrategy[Protocol] = st.shared(st.sampled_from(PROTOCOLS), key="protocol")
 models: st.SearchStrategy[str] = st.shared(st.sampled_from(MODELS), key="model")
@@ -104,11 +102,9 @@ def _call_metadata(
     if protocol == "openai_responses":
         return {protocol: {"id": f"fc_{number}"}}
     if (
-        protocol == "google_generate" and _NAMES.to_wire(name) == name and r"\u0000" not in args.text
+        protocol == "google_generate" and name == "read" and r"\u0000" not in args.text
     ):  # else it depends on the other tools
-        inner = _NAMES.to_wire(name) + json.dumps(
-            json.loads(args.text if isinstance(args, Json) else "{}"), sort_keys=True
-        )
+        inner = name + json.dumps(json.loads(args.text if isinstance(args, Json) else "{}"), sort_keys=True)
         return {protocol: {"signature": seal(model, inner)}}
     return {}
 
@@ -175,10 +171,10 @@ def said(draw: Any) -> tuple[Message, ...]:
 
 
 @st.composite
-def conversations(draw: Any, most: int = 7) -> tuple[Message, ...]:
-    """A conversation of any shape."""
+def conversations(draw: Any, most: int = 7, first: int = 0) -> tuple[Message, ...]:
+    """A conversation of any shape; its calls are numbered from `first`."""
     out: list[Message] = []
-    for number in range(draw(st.integers(0, most))):
+    for number in range(first, first + draw(st.integers(0, most))):
         out += draw(st.one_of(said(), replies(number)))
     return tuple(out)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from panto.providers import ModelSpec, ProviderSettings
 from panto.providers.anthropic_messages import AnthropicMessages
@@ -88,22 +89,16 @@ def _items(protocol: Protocol, body: bytes) -> list[Any]:
 
 
 @settings(max_examples=MANY // 4)
-@given(protocols, requests(), conversations(3))
+@given(protocols, requests(), conversations(3, 20))
 def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(
     protocol: Protocol, request: Request, more: tuple[Message, ...]
 ) -> None:
     """Prompt caches and signatures live by it. Only the last turn may still grow, and a stand-in at the end go away."""
-    said = [m for m in request.messages if m.made_under != "before"]
-    later = tuple(m for m in more if m.made_under != "before")
+    said = tuple(replace(m, made_under="now") for m in request.messages)
+    later = (*said, Message("user", (Text("And?"),)), *(replace(m, made_under="now") for m in more))
     one = wire(protocol)
-    first = Request(request.model, request.system, tuple(said), request.tools, context_digest="now")
-    second = Request(
-        request.model,
-        request.system,
-        (*said, Message("user", (Text("And?"),)), *later),
-        request.tools,
-        context_digest="now",
-    )
+    first = Request(request.model, request.system, said, request.tools, context_digest="now")
+    second = replace(first, messages=later)
     before = _items(protocol, one.prepare(first, spec(request.model), stream=True).body)
     after = _items(protocol, one.prepare(second, spec(request.model), stream=True).body)
     assert after[: len(before) - 1] == before[:-1]
