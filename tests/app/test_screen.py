@@ -1,0 +1,93 @@
+"""The full screen as the program opens it: first frame, first run, the offline tour, leaving."""
+
+import os
+import signal
+
+import pytest
+
+from tests.app.conftest import Panto
+from tests.app.terminal import Terminal
+from tests.app.test_headless import fake, records  # noqa: F401 - a fixture
+from tests.fake_model import FakeModel, Reply
+
+
+def opened(panto: Panto, *words: str) -> Terminal:
+    return Terminal(panto.argv(*words), panto.cwd, panto.environ())
+
+
+def test_a_fresh_home_opens_and_offers_what_there_is(panto: Panto) -> None:
+    with opened(panto) as terminal:
+        text = terminal.until("panto 0.", "No model yet.", "/login", "/tour", "ask before running")
+        assert "›" in text
+        terminal.send("\x03")
+        terminal.send("\x03")
+        assert terminal.leave() == 0
+
+
+def test_a_prompt_without_a_model_is_kept_and_answered_with_the_way_out(panto: Panto) -> None:
+    with opened(panto) as terminal:
+        terminal.until("No model yet.")
+        terminal.enter("hello")
+        terminal.until("no model is chosen")
+
+
+def test_the_tour_runs_the_real_tools_and_stops_at_escape(panto: Panto) -> None:
+    (panto.cwd / "README.md").write_text("# Demo\n")
+    with opened(panto) as terminal:
+        terminal.until("/tour")
+        terminal.enter("/tour")
+        terminal.answer("write this file?", "y")
+        terminal.answer("make this edit?", "y")
+        terminal.answer("run this command?", "y")
+        terminal.until("hello, ", "One thing is left")
+
+
+def test_a_prompt_on_the_command_line_is_sent_and_the_session_is_left_resumable(
+    panto: Panto, fake: FakeModel  # noqa: F811
+) -> None:
+    fake.replies.append(Reply("A first answer."))
+    with opened(panto, "say something") as terminal:
+        terminal.until("say something", "A first answer.")
+        terminal.send("\x03")
+        terminal.send("\x03")
+        assert terminal.leave() == 0
+        assert "panto --resume " in terminal.text
+    with opened(panto, "--continue") as terminal:
+        terminal.until("say something", "A first answer.")
+
+
+def test_warnings_of_the_settings_are_on_the_first_screen(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
+    panto.config.write_text("modle = 3\n" + panto.config.read_text())
+    (panto.cwd / ".panto").mkdir()
+    (panto.cwd / ".panto/config.toml").write_text("mode = 'yolo'\n")
+    with opened(panto) as terminal:
+        text = terminal.until("unknown key 'modle'", "nothing in it is used", "ask before running")
+        assert "runs everything" not in text
+
+
+@pytest.mark.parametrize(("words", "said"), [(("--resume", "zzzz"), "zzzz"), (("--continue",), "no session")])
+def test_a_session_that_is_not_there_gives_the_terminal_back(
+    panto: Panto, fake: FakeModel, words: tuple[str, ...], said: str  # noqa: F811
+) -> None:
+    with opened(panto, *words) as terminal:
+        terminal.until(said)
+
+
+def test_term_gives_the_terminal_back(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
+    with opened(panto) as terminal:
+        terminal.until("Ask for something")
+        os.kill(terminal.pid, signal.SIGTERM)
+        terminal.leave()
+        assert terminal.raw.count(b"\x1b[?1049h") == terminal.raw.count(b"\x1b[?1049l")
+
+
+def test_a_dumb_terminal_gets_lines(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
+    fake.replies.append(Reply("The answer\nin two lines."))
+    panto.env["TERM"] = "dumb"
+    with opened(panto) as terminal:
+        terminal.until("Type a request.")
+        terminal.send("hello\n")
+        terminal.until("in two lines.")
+        assert b"\x1b" not in terminal.raw
+        terminal.send("\x04")
+        assert terminal.leave() == 0
