@@ -60,7 +60,8 @@ class ModelSettings(Settings, frozen=True):
 class ProviderSettings(Settings, frozen=True):
     """One endpoint. `headers` go with every request, `options` are members of the request body.
 
-    `stream` False asks for whole replies; `wire`: switches of the server's.
+    `stream` False asks for whole replies; `wire`: switches of the server's. `script` (a file) or `replies` are what the
+    protocol `scripted` answers.
     """
 
     protocol: str | None = None
@@ -71,6 +72,8 @@ class ProviderSettings(Settings, frozen=True):
     options: dict[str, object] = {}
     stream: bool | None = None
     wire: dict[str, object] = {}
+    script: str = ""
+    replies: tuple[dict[str, object], ...] = ()
     models: dict[str, ModelSettings] = {}
 
 
