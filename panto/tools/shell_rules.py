@@ -341,7 +341,11 @@ def _misread(node: Node, source: bytes) -> bool:
     """Whether a node is one that the grammar is known to make of text that bash takes apart in another way."""
     before = source[: node.start_byte]
     if node.type == "comment":
-        return before[-1:] not in (b"", b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")")
+        return re.search(rb"(^|(?<!\\)[ \t\n;&|()])$", before) is None
+    if node.type == "heredoc_redirect":
+        return _ends_early(node)
+    if node.type == "heredoc_end":
+        return source[node.end_byte : node.end_byte + 1] not in (b"", b"\n")
     if node.type == "heredoc_start":
         return _DELIMITER.fullmatch(_text(node)) is None
     if node.type in ("word", "number", "variable_name") and re.search(rb"(?<!\\)\n", node.text or b""):
@@ -354,6 +358,13 @@ def _misread(node: Node, source: bytes) -> bool:
         gaps = (source[one.end_byte : other.start_byte] for one, other in pairwise(node.children))
         return any(re.search(rb"(?<!\\)\n", gap) for gap in gaps)
     return False
+
+
+def _ends_early(node: Node) -> bool:
+    """Whether a line of a here-document begins like its end without being it: bash is not always of one mind there."""
+    start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "").strip("'\"")
+    body = next((_text(child) for child in node.children if child.type == "heredoc_body"), "")
+    return any(line.lstrip("\t ").startswith(start) for line in body.split("\n"))
 
 
 def _in_string(root: Node, at: int) -> bool:

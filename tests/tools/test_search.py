@@ -150,9 +150,9 @@ def test_the_index_ranks_names_before_paths_and_knows_directories(tmp_path: Path
 
 
 def test_the_index_of_a_large_tree_never_holds_the_loop_and_answers_while_it_reads(tmp_path: Path) -> None:
-    for folder in range(100):
+    for folder in range(40):
         (tmp_path / f"dir{folder}").mkdir()
-        for n in range(200):
+        for n in range(100):
             os.close(os.open(tmp_path / f"dir{folder}/file{n}.txt", os.O_CREAT))
 
     async def check() -> None:
@@ -172,7 +172,7 @@ def test_the_index_of_a_large_tree_never_holds_the_loop_and_answers_while_it_rea
             answers: list[Files] = []
             while not answers or not answers[-1].complete:
                 answers.append(await index.search("file19"))
-            assert answers[-1].total == 20_100 and len(answers[-1].rows) == 8
+            assert answers[-1].total == 4_040 and len(answers[-1].rows) == 8
             assert worst < 1.0  # a bound on blocking, not a measure of speed: that is in the bench
         finally:
             beating.cancel()
