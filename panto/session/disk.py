@@ -193,7 +193,7 @@ class Disk:
             text, hint = "it is read-only", "make it writable or set PANTO_SESSION_DIR to another folder"
         elif "locked" in text or "busy" in text:
             text, hint = "another process keeps it locked", "try again; end the process that holds it"
-        elif "malformed" in text or "not a database" in text:
+        elif any(word in text for word in ("malformed", "not a database", "vtable constructor")):
             text, hint = f"it is damaged ({text})", "run: panto session verify, then: panto session repair ID"
         return Failed(f"cannot use the session store {self._place}: {text}", hint, began)
 

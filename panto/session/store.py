@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pathlib
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -28,23 +28,21 @@ from panto.session.projection import Projection, empty, save, whole
 from panto.session.read import commits
 from panto.session.recovery import Settlement
 from panto.session.session import Session
+from panto.session.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import sqlite3
 
     from panto.session.catalog import Hit
-    from panto.session.collect import Collected
     from panto.session.command import Command
-    from panto.session.importing import Imported
-    from panto.session.repair import Repaired
-    from panto.session.verify import Report
+    from panto.session.rescue import Rescued
     from panto.session.viewer import Viewer
 
 
 T = TypeVar("T")
 
 
-class Store:
+class Store(Upkeep):
     """All sessions under one root. All methods belong to the loop's thread; none waits for the disk on it.
 
     `notice`: what a person must know about this store ("" nothing): in memory only, or a weaker journal.
@@ -66,21 +64,18 @@ class Store:
     @classmethod
     async def open(cls, root: pathlib.Path) -> Store:
         """Open or create the store. Where nothing can be written it lives in memory and `notice` says so."""
-        found = connect.Found()
-        writer = Disk(lambda: connect.for_writing(root, found), str(root / connect.FILE), writes=True)
-        bodies = Bodies(root / "blobs")
-        try:
-            await writer.run(lambda db: None)
-            return cls(root, writer, bodies, found.notice)
-        except StorageFailed as error:
-            await writer.close()
-            notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
-            return cls(root, Disk(connect.in_memory, "in memory", writes=True), Bodies(None), notice)
+        writer, bodies, notice = await _writer(root)
+        return cls(root, writer, bodies, notice)
+
+    @property
+    def memory(self) -> bool:
+        """Whether everything here is gone with the process."""
+        return self.bodies.folder is None
 
     @property
     def reader(self) -> Disk:
         """The thread that reads. In memory it is the writer's."""
-        if self.bodies.folder is None:
+        if self.memory:
             return self.writer
         if self._reader is None:
             path = self.root / connect.FILE
@@ -269,37 +264,20 @@ class Store:
         """Messages that have all these words (beginnings count), newest first, with the session of each."""
         return await self.reader.run(lambda db: catalog.search(db, words, limit), plain=True)
 
-    # --- upkeep; `upkeep` has the contracts ---
+    async def rescue(self) -> Rescued:
+        """Make a damaged database file anew from what can be read of it. No session may be open. Raises UsageError."""
+        from panto.session.rescue import rescue
 
-    def export(self, name: str) -> AsyncIterator[bytes]:
-        """A session as JSON lines, in pieces. Raises Missing, Corrupt."""
-        from panto.session import upkeep
-
-        return upkeep.export(self, name)
-
-    async def import_(self, path: pathlib.Path) -> Imported:
-        """Read a session back from JSON lines. What cannot be used is put aside and told."""
-        from panto.session import upkeep
-
-        return await upkeep.import_(self, path)
-
-    async def verify(self, name: str) -> Report:
-        """Prove a session: chain, index, bodies, folds. The first finding names the first bad commit."""
-        from panto.session import upkeep
-
-        return await upkeep.verify(self, name)
-
-    async def repair(self, name: str) -> Repaired:
-        """Keep all of a session that proves, in a new one where the chain is broken, and say what was lost."""
-        from panto.session import upkeep
-
-        return await upkeep.repair(self, name)
-
-    async def collect(self) -> Collected:
-        """Give back the space of what no session reaches."""
-        from panto.session import upkeep
-
-        return await upkeep.collect(self)
+        if self._open:
+            raise ownership.owned(next(iter(self._open)), self.holder())
+        for disk in (self._reader, self.writer):
+            if disk is not None:
+                await disk.close()
+        self._reader = None
+        try:
+            return await asyncio.to_thread(rescue, self.root, self._lease)
+        finally:
+            self.writer, self.bodies, self.notice = await _writer(self.root)
 
     # --- for sessions ---
 
@@ -405,3 +383,16 @@ class Store:
 def _read(done: asyncio.Future[T]) -> bool:
     """Whether it succeeded; for work that nobody waits for."""
     return not done.cancelled() and done.exception() is None
+
+
+async def _writer(root: pathlib.Path) -> tuple[Disk, Bodies, str]:
+    """The writer of a root, or one in memory, with what a person must know of it."""
+    found = connect.Found()
+    writer = Disk(lambda: connect.for_writing(root, found), str(root / connect.FILE), writes=True)
+    try:
+        await writer.run(lambda db: None)
+        return writer, Bodies(root / "blobs"), found.notice
+    except StorageFailed as error:
+        await writer.close()
+        notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
+        return Disk(connect.in_memory, "in memory", writes=True), Bodies(None), notice

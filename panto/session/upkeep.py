@@ -1,175 +1,48 @@
-"""What is done to sessions as a whole: out and in, proven, mended, swept. Each works in the disk's threads."""
+"""What can be done to sessions as a whole. The work is loaded when it is first asked for: a start needs none of it."""
 
 from __future__ import annotations
 
-import asyncio
 import pathlib
-import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, BinaryIO
-
-import msgspec
-
-from panto.schema.codec import Digest
-from panto.schema.errors import UsageError
-from panto.session import collect as collecting
-from panto.session import importing, lease, ownership, transfer
-from panto.session import repair as repairing
-from panto.session import verify as verifying
-from panto.session.bodies import Staged
-from panto.session.disk import Failed
-from panto.session.importing import Draft, Imported
-from panto.session.read import Lineage, lineage
-from panto.session.repair import Repaired
-from panto.session.verify import Finding, Report
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from panto.session.collect import Collected
+    from panto.session.importing import Imported
+    from panto.session.repair import Repaired
     from panto.session.store import Store
-
-PIECE = 200
-"""Commits, or lines, that are handled at a time."""
+    from panto.session.verify import Report
 
 
-async def export(store: Store, name: str) -> AsyncIterator[bytes]:
-    """A session's lines, in pieces; bodies that are missing or damaged are left out. Raises Missing, Corrupt."""
-    id = await store.resolve(name)
+class Upkeep:
+    """The part of the store that looks after what is stored."""
 
-    def first(db: sqlite3.Connection) -> tuple[transfer.Header, Lineage]:
-        return transfer.begin(db, id), lineage(db, id)
+    def export(self, name: str) -> AsyncIterator[bytes]:
+        """A session as JSON lines, in pieces. Raises Missing, Corrupt."""
+        from panto.session import whole
 
-    header, line = await store.reader.run(first, plain=True)
-    yield msgspec.json.encode(header) + b"\n"
-    seen: set[Digest] = set()
-    last, bodies, commits = -1, 0, 0
-    while last < header.head:
-        out, last = await store.reader.run(
-            lambda db, after=last: transfer.lines(db, store.bodies, line, after, seen, PIECE),  # type: ignore[misc]
-            plain=True,
-        )
-        if not out:
-            break
-        commits += sum(each.startswith(b'{"type":"commit"') for each in out)
-        bodies += sum(each.startswith(b'{"type":"body"') for each in out)
-        yield b"".join(out)
-    yield msgspec.json.encode(transfer.EndLine(commits, bodies)) + b"\n"
+        return whole.export(cast("Store", self), name)
 
+    async def import_(self, path: pathlib.Path) -> Imported:
+        """Read a session back from JSON lines. What cannot be used is put aside and told."""
+        from panto.session import whole
 
-async def import_(store: Store, path: pathlib.Path) -> Imported:
-    """Read a file of JSON lines. Raises UsageError (no such file, no session in it), Conflict."""
-    draft = Draft()
-    try:
-        with await asyncio.to_thread(open, path, "rb") as file:
-            while lines := await asyncio.to_thread(_some, file):
-                await _keep(store, await asyncio.to_thread(draft.take, lines))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    holder = store.holder()
+        return await whole.import_(cast("Store", self), path)
 
-    def job(db: sqlite3.Connection) -> str:
-        id = importing.finish(db, store.bodies, draft, holder)
-        db.execute("DELETE FROM claim WHERE lease = ?", (holder.id,))
-        return id
+    async def verify(self, name: str) -> Report:
+        """Prove a session: chain, index, bodies, folds. The first finding names the first bad commit."""
+        from panto.session import whole
 
-    id = await store.writer.run(job)
-    warnings, aside = draft.warnings(), ""
-    if draft.bad:
-        aside = await _aside(store, id, [data for _, _, data in draft.bad])
-    return Imported(id, len(draft.commits), draft.bodies, tuple(warnings), aside)
+        return await whole.verify(cast("Store", self), name)
 
+    async def repair(self, name: str) -> Repaired:
+        """Keep all of a session that proves, in a new one where the chain is broken, and say what was lost."""
+        from panto.session import whole
 
-def _some(file: BinaryIO) -> list[bytes]:
-    lines: list[bytes] = []
-    size = 0
-    while len(lines) < PIECE and size < 4 * 1024 * 1024 and (line := file.readline()):
-        lines.append(line)
-        size += len(line)
-    return lines
+        return await whole.repair(cast("Store", self), name)
 
+    async def collect(self) -> Collected:
+        """Give back the space of what no session reaches."""
+        from panto.session import whole
 
-async def _keep(store: Store, staged: list[Staged]) -> None:
-    """Store bodies that no commit names yet, claimed until the import is finished."""
-    large = tuple(each for each in staged if store.bodies.large(each))
-    if large:
-        await store.place(large)
-    if not staged:
-        return
-    holder = store.holder()
-
-    def job(db: sqlite3.Connection) -> None:
-        lease.put(db, holder)
-        for each in staged:
-            store.bodies.put(db, each, holder.id)
-        store.bodies.claim(db, holder.id, (each.digest for each in staged))
-
-    await store.writer.run(job)
-
-
-async def _aside(store: Store, id: str, lines: list[bytes]) -> str:
-    """Keep what could not be used, in a file of its own; its path ("" where it cannot be written)."""
-    if store.bodies.folder is None:
-        return ""
-    path = store.root / "aside" / f"{id[:8]}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-
-    def write() -> str:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
-        except OSError:
-            return ""
-        return str(path)
-
-    return await asyncio.to_thread(write)
-
-
-async def verify(store: Store, name: str) -> Report:
-    """Prove a session. Where something does not, its row says so from then on."""
-    id = await store.resolve(name)
-
-    def job(db: sqlite3.Connection) -> Report:
-        report = verifying.verify(db, store.bodies, id)
-        file = verifying.whole(db) if report.intact else ""
-        if file:
-            return msgspec.structs.replace(report, findings=(Finding(f"the database file is damaged: {file}", id),))
-        return report
-
-    report = await store.reader.run(job, plain=True)
-    broken = report.findings[0].text if report.findings else ""
-
-    def tell(db: sqlite3.Connection) -> None:
-        db.execute("UPDATE session SET broken = ?1 WHERE id = ?2 AND (broken = '') <> (?1 = '')", (broken, id))
-
-    try:
-        await store.writer.run(tell)
-    except Failed:
-        pass  # a store that cannot be written can still be proven
-    return report
-
-
-async def repair(store: Store, name: str) -> Repaired:
-    """Mend a session that nobody has open. Raises Owned, Missing."""
-    id = await store.resolve(name)
-    report = await verify(store, id)
-    if report.intact:
-        return Repaired(id, "", report.commits, ())
-    holder = store.holder()
-    taken = await store.writer.run(lambda db: ownership.take(db, id, holder, take_over=False))
-    try:
-        kept = await store.reader.run(lambda db: repairing.salvage(db, id), plain=True)
-        lost_bodies = tuple(finding for finding in report.findings if finding.body)
-        if not kept.findings:
-            await store.writer.run(lambda db: repairing.reindex(db, id))
-            return Repaired(id, "", report.commits, report.findings)
-        aside = await _aside(store, id, list(kept.aside)) if kept.aside else ""
-        new = await store.writer.run(lambda db: repairing.record(db, store.bodies, id, kept, holder))
-        count = (kept.shared.seq + 1 if kept.shared else 0) + len(kept.later)
-        return Repaired(new, id, count, kept.findings + lost_bodies, aside)
-    finally:
-        await store.writer.run(lambda db: ownership.let_go(db, taken.handle))
-
-
-async def collect(store: Store) -> Collected:
-    """Remove what nothing reaches. Raises Corrupt where a damaged commit stands in the way."""
-    return await store.writer.run(lambda db: collecting.collect(db, store.bodies))
+        return await whole.collect(cast("Store", self))

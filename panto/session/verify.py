@@ -158,17 +158,22 @@ def _folds(db: sqlite3.Connection, id: str, line: Lineage) -> list[Finding]:
 
 
 def verify(db: sqlite3.Connection, bodies: Bodies, id: str) -> Report:
-    """Prove one session. Raises Missing."""
-    line = lineage(db, id)
-    good, findings = chain(db, line)
-    for segment, _ in line:
+    """Prove one session, also where pages of the file cannot be read. Raises Missing."""
+    import sqlite3
+
+    good: list[Commit] = []
+    findings: list[Finding] = []
+    lost: list[Finding] = []
+    count = 0
+    try:
+        line = lineage(db, id)
+        good, findings = chain(db, line)
+        count, lost = _bodies(db, bodies, good)
         if not findings:
-            last = dict(line)[segment]
-            findings = _index(db, segment, good) if last == line[-1][1] else []
+            findings = _index(db, id, good) or _folds(db, id, line)
+    except sqlite3.DatabaseError as error:
+        findings.append(Finding(f"the database file is damaged: {error}", id))
     events = sum(len(tuple(g.events())) for c in good for g in c.groups())
-    count, lost = _bodies(db, bodies, good)
-    if not findings:
-        findings = _folds(db, id, line)
     return Report(id, len(good), events, count, tuple(sorted(findings + lost, key=lambda f: (f.seq, f.body))))
 
 

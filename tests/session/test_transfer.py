@@ -1,0 +1,388 @@
+"""Export and import, byte for byte; damaged files give all that proves; verify and repair."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from panto.schema.errors import Conflict, Corrupt, Missing, Owned, UsageError
+from panto.session import Store, stage
+from panto.session import commands as c
+from panto.session.context import AssistantEntry, ResultEntry
+from panto.session.projection import load
+from panto.session.read import lineage
+from panto.session.recovery import recovery
+from tests.session.test_ledger import tamper
+from tests.session.world import begin, opened, play, reply, said, send, settle, start, turn
+
+
+async def exported(store: Store, id: str) -> bytes:
+    return b"".join([piece async for piece in store.export(id)])
+
+
+async def rich(root: Path) -> tuple[str, bytes]:
+    """A session with calls, large and odd bodies, a fork of another; its export."""
+    async with opened(root) as store:
+        first = await store.create(cwd="/w", model="fake:small", title="tïtle")
+        await turn(first, "say 0", "answer é 漢 👩‍👧")
+        session = await store.fork(first.id)
+        await begin(session, "do it")
+        await send(session)
+        calls = await reply(session, "doing", "read", "bash")
+        for call in calls:
+            await start(session, call)
+            await settle(session, call, f"output of {call}\r\n\x1b[31m" + "x" * 300_000)
+        await send(session)
+        await reply(session, "done")
+        odd = [stage(b"\xff\xfe raw"), stage(b"plain text, not JSON"), stage(b'{"b":1, "a":2}'), stage(b"")]
+        await session.commit(*(c.AppendFact(owner="x", kind="k", value=each.digest) for each in odd), bodies=tuple(odd))
+        return session.id, await exported(store, session.id)
+
+
+def test_export_and_import_are_byte_equal_in_content(tmp_path: Path) -> None:
+    id, data = play(lambda: rich(tmp_path / "a"))
+    for line in data.splitlines():
+        json.loads(line)
+    assert "answer é 漢" in data.decode()  # can be read and searched
+    (tmp_path / "file.jsonl").write_bytes(data)
+
+    async def script() -> bytes:
+        async with opened(tmp_path / "b") as store:
+            imported = await store.import_(tmp_path / "file.jsonl")
+            assert (imported.session, imported.warnings, imported.aside) == (id, (), "")
+            assert (await store.verify(id)).intact
+            row = (await store.list())[0]
+            assert (row.title, row.cwd, row.model, row.turns, row.last_prompt) == (
+                "tïtle",
+                "/w",
+                "fake:small",
+                2,
+                "do it",
+            )
+            assert [hit.session for hit in await store.search("do it")] == [id]
+            again = await store.import_(tmp_path / "file.jsonl")  # the very same is here already
+            assert again.session == id
+            session = await store.open_session(id)
+            await turn(session, "and on")
+            await session.close()
+            with pytest.raises(Conflict):
+                await store.import_(tmp_path / "file.jsonl")
+            await store.delete([id])
+            await store.collect()
+            await store.import_(tmp_path / "file.jsonl")
+            return await exported(store, id)
+
+    assert play(script) == data
+
+
+def test_an_imported_fork_joins_the_parent_that_is_here(tmp_path: Path) -> None:
+    id, data = play(lambda: rich(tmp_path))
+    (tmp_path / "file.jsonl").write_bytes(data)
+
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            await store.delete([id])
+            await store.import_(tmp_path / "file.jsonl")
+            assert (await store.verify(id)).intact
+            for row in await store.list():
+                assert (await store.verify(row.id)).intact
+
+    play(script)
+
+
+async def six(root: Path) -> bytes:
+    """The export of a session of six commits."""
+    async with opened(root) as store:
+        session = await store.create(cwd="/w")
+        for n in range(5):
+            body = said(f"say {n}")
+            await session.commit(c.SubmitInput(input=f"{n:032x}", body=body.digest), bodies=(body,))
+        return await exported(store, session.id)
+
+
+def commit_lines(data: bytes) -> list[int]:
+    return [n for n, line in enumerate(data.splitlines()) if line.startswith(b'{"type":"commit"')]
+
+
+def test_a_file_cut_at_any_byte_of_its_last_record_loads_what_is_whole(tmp_path: Path) -> None:
+    data = play(lambda: six(tmp_path / "a"))
+    lines = data.splitlines(keepends=True)
+    last = commit_lines(data)[-1]
+    start_of_last = sum(map(len, lines[:last]))
+    size = len(lines[last])
+
+    async def script() -> None:
+        async with opened(tmp_path / "b") as store:
+            path = tmp_path / "cut.jsonl"
+            for cut in [*range(0, size, 37), size - 2, size - 1, size]:
+                path.write_bytes(data[: start_of_last + cut])
+                imported = await store.import_(path)
+                whole = cut >= size - 1
+                session = await store.open_session(imported.session)
+                assert len(session.state.inputs) == (5 if whole else 4)
+                assert bool(imported.warnings) != whole
+                await turn(session, "goes on")
+                await session.close()
+                assert (await store.verify(imported.session)).intact
+                await store.delete([imported.session])
+
+    play(script)
+
+
+@pytest.mark.parametrize("broken", range(6))
+@pytest.mark.parametrize("how", ["garbage", "changed", "gone", "twice"])
+def test_a_broken_record_costs_itself_only_is_counted_and_its_bytes_are_kept_aside(
+    tmp_path: Path, broken: int, how: str
+) -> None:
+    data = play(lambda: six(tmp_path / "a"))
+    lines = data.splitlines(keepends=True)
+    place = commit_lines(data)[broken]
+    bad = {
+        "garbage": b'{"type":"commit","seg\x00\xff\n',
+        "changed": lines[place].replace(b'"time":1', b'"time":2'),
+        "gone": b"",
+        "twice": lines[place].replace(b'"seq":', b'"seq":0,"seq":'),
+    }[how]
+    lines[place] = bad
+    (tmp_path / "bad.jsonl").write_bytes(b"".join(lines))
+
+    async def script() -> None:
+        async with opened(tmp_path / "b") as store:
+            imported = await store.import_(tmp_path / "bad.jsonl")
+            assert imported.commits == 5
+            if how != "gone":
+                assert imported.warnings[0].startswith(f"line {place + 1} cannot be used")
+                assert Path(imported.aside).read_bytes() == bad
+            session = await store.open_session(imported.session)
+            kept = [n for n in range(5) if n + 1 != broken]
+            assert list(session.state.inputs) == [f"{n:032x}" for n in kept]
+            if broken:
+                assert session.state.settings.cwd == "/w"
+            await turn(session, "goes on")
+            assert (await store.verify(imported.session)).intact
+
+    play(script)
+
+
+def test_a_damaged_header_or_body_line_loses_no_commit(tmp_path: Path) -> None:
+    data = play(lambda: six(tmp_path / "a"))
+    lines = data.splitlines(keepends=True)
+    body = next(n for n, line in enumerate(lines) if line.startswith(b'{"type":"body"'))
+    for place in (0, body):
+        (tmp_path / "bad.jsonl").write_bytes(
+            b"".join(line if n != place else b"nonsense\n" for n, line in enumerate(lines))
+        )
+
+        async def script() -> None:
+            async with opened(tmp_path / f"b{place}") as store:  # noqa: B023
+                imported = await store.import_(tmp_path / "bad.jsonl")
+                session = await store.open_session(imported.session)
+                assert len(session.state.inputs) == 5
+                await session.close()
+                findings = (await store.verify(imported.session)).findings
+                assert len(findings) == (0 if place == 0 else 1)  # noqa: B023
+
+        play(script)
+
+
+def test_what_is_no_export_is_said_so(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            for name, data in {
+                "empty": b"",
+                "text": b"hello\n",
+                "json": b"{}\n[]\n",
+                "binary": bytes(range(256)),
+            }.items():
+                (tmp_path / name).write_bytes(data)
+                with pytest.raises(UsageError, match="holds no session"):
+                    await store.import_(tmp_path / name)
+            with pytest.raises(UsageError, match="cannot read"):
+                await store.import_(tmp_path / "nowhere")
+            with pytest.raises(UsageError, match="newer"):
+                (tmp_path / "newer").write_bytes(
+                    b'{"type":"panto_session","id":"x","format":9,"head":0,"digest":"","segments":[]}\n'
+                )
+                await store.import_(tmp_path / "newer")
+            with pytest.raises(Missing):
+                await exported(store, "abcd")
+            assert await store.list(all=True) == ()
+
+    play(script)
+
+
+# --- verify and repair ------------------------------------------------------------------------------------------
+
+
+async def damaged_at(root: Path, seq: int) -> str:
+    async with opened(root) as store:
+        session = await store.create(cwd="/w", title="t")
+        for n in range(3):
+            await begin(session, f"say {n}")
+            await send(session)
+            (call,) = await reply(session, "", "read")
+            await start(session, call)
+            await settle(session, call)
+            await send(session)
+            await reply(session, "done")
+        id = session.id
+    tamper(root, f"UPDATE commits SET body = CAST(replace(body, '\"v\":1', '\"v\":2') AS BLOB) WHERE seq = {seq}")
+    return id
+
+
+@pytest.mark.parametrize("seq", range(19))
+def test_repair_keeps_all_that_proves_in_a_new_session_and_says_what_was_lost(tmp_path: Path, seq: int) -> None:
+    id = play(lambda: damaged_at(tmp_path, seq))
+
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            report = await store.verify(id)
+            assert (report.findings[0].segment, report.findings[0].seq) == (id, seq)
+            repaired = await store.repair(id)
+            assert (repaired.old, repaired.kept) == (id, report.commits)
+            assert [finding.seq for finding in repaired.lost] == [seq]
+            assert '"readable":true' in Path(repaired.aside).read_text()
+            new = repaired.session
+            assert (await store.verify(new)).intact
+            session = await store.open_session(new)
+            calls = [b.call for e in session.view.context if isinstance(e, AssistantEntry) for b in e.calls]
+            assert calls == [e.id for e in session.view.context if isinstance(e, ResultEntry)]
+            rows = {row.id: row for row in await store.list()}
+            assert new in rows[id].broken
+            assert not rows[new].broken
+            with pytest.raises(Corrupt):  # the old one is as it was
+                line = await store.reader.run(lambda db: lineage(db, id), plain=True)
+                await store.reader.run(lambda db: load(db, id, line, cached=False), plain=True)
+
+    play(script)
+
+
+def test_repair_of_an_intact_session_changes_nothing(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            await turn(session)
+            with pytest.raises(Owned):
+                tamper(tmp_path, "DELETE FROM command")
+                await store.repair(session.id)
+            await session.close()
+            repaired = await store.repair(session.id)  # the index of commands is made anew, in place
+            assert (repaired.session, repaired.old) == (session.id, "")
+            assert [f.text for f in repaired.lost] == ["the index of commands differs from the commits"]
+            repaired = await store.repair(session.id)
+            assert (repaired.session, repaired.old, repaired.lost) == (session.id, "", ())
+
+    play(script)
+
+
+def test_a_lost_or_stale_index_of_commands_is_rebuilt_and_answers_as_the_commits_do(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            title = c.ChangeTitle(title="once")
+            first = await session.commit(title)
+            await session.close()
+            tamper(tmp_path, "DELETE FROM command WHERE seq = 1")
+            assert not (await store.verify(session.id)).intact
+            await store.repair(session.id)
+            again = await store.open_session(session.id)
+            assert await again.commit(title) == first
+            assert (await store.verify(session.id)).intact
+
+    play(script)
+
+
+def test_commits_cut_from_the_end_are_noticed_and_what_is_there_is_kept(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            await turn(session, "one")
+            await turn(session, "two")
+            id, head = session.id, session.head[0]
+            await session.close()
+            tamper(tmp_path, f"DELETE FROM command WHERE seq = {head}", f"DELETE FROM commits WHERE seq = {head}")
+            report = await store.verify(id)
+            assert "gone from the end" in report.findings[0].text
+            with pytest.raises(Corrupt):
+                await store.open_session(id)
+            repaired = await store.repair(id)
+            again = await store.open_session(repaired.session)
+            assert again.head[0] == head - 1
+            assert (await store.verify(repaired.session)).intact
+
+    play(script)
+
+
+def page_of(path: Path, what: str) -> int:
+    """The number of a page of the database: a table's root, the first, or the first that holds some text."""
+    db = sqlite3.connect(path)
+    found = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (what,)).fetchone()
+    db.close()
+    if found is not None:
+        return int(found[0])
+    return 1 if what == "first" else path.read_bytes().index(what.encode()) // 4096 + 1
+
+
+@pytest.mark.parametrize(
+    "what", ["commits", "session", "command", "words_content", "body", "first", "say 7 ", '"mark 4"']
+)
+def test_a_damaged_page_of_the_database_costs_what_lies_on_it_and_no_more(tmp_path: Path, what: str) -> None:
+    async def script() -> list[str]:
+        ids = []
+        async with opened(tmp_path) as store:
+            for n in range(5):
+                session = await store.create(cwd="/w", title=f"mark {n}")
+                for k in range(12):
+                    await turn(session, f"say {k} " + "words " * 200)
+                ids.append(session.id)
+                await session.close()
+            await store.writer.run(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)") and None, plain=True)
+        return ids
+
+    ids = play(script)
+    path = tmp_path / "sessions.db"
+    page = page_of(path, what)
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xa5" * 4096)
+
+    async def look() -> list[bool]:
+        async with opened(tmp_path) as store:
+            if what == "first":
+                assert "damaged" in store.notice and "repair" in store.notice
+            done = []
+            repaired = await store.repair(ids[0])
+            assert list(tmp_path.glob("sessions.db.damaged-*"))
+            for id in ids:
+                repaired = await store.repair(id)
+                session = await store.open_session(repaired.session)
+                await session.commit(*recovery(session.state), c.ChangeTitle(title="mended"))
+                if session.state.run is not None:
+                    await session.commit(c.StopRun(run=session.state.run.run))
+                if session.state.turn is not None:
+                    await session.commit(c.SettleTurn(turn=session.state.turn.turn, attempt=session.state.turn.attempt))
+                await turn(session, "goes on")
+                done.append(repaired.old == "")
+                report = await store.verify(repaired.session)
+                assert all(finding.body for finding in report.findings)
+            return done
+
+    untouched = play(look)
+    assert untouched.count(True) >= {"commits": 3, "say 7 ": 4}.get(what, 4)
+
+
+def test_exporting_many_sessions_at_once_holds_up_nothing(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            sessions = [await store.create(cwd="/w") for _ in range(3)]
+            for session in sessions:
+                await turn(session)
+            exports = asyncio.gather(*(exported(store, session.id) for session in sessions))
+            await turn(sessions[0], "meanwhile")
+            assert len(await exports) == 3
+
+    play(script)
