@@ -45,6 +45,10 @@ class Actions(Frame, inherit_bindings=False):
         else:
             self.desk.take_back()
 
+    def action_next_prompt(self) -> None:
+        """The next prompt of the transcript."""
+        self.transcript.jump_prompt(1)
+
     def action_search_history(self) -> None:
         """Search earlier prompts."""
         self.desk.search()

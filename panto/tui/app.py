@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.events import AppBlur, AppFocus, Key, Resize
+from textual.events import Key, Resize
 from textual.screen import Screen
 
 from panto.schema.errors import PantoError
@@ -15,7 +15,6 @@ from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskS
 from panto.schema.signals import InputReturned, Left, ReasoningStreamed, TextStreamed, ToolProgressed, Update
 from panto.tui.actions import Actions
 from panto.tui.commands import Commands, merged
-from panto.tui.keyboard import GroundTold
 from panto.tui.keys import Keys
 from panto.tui.link import Connect, Link
 from panto.tui.prompt import PromptDesk
@@ -70,6 +69,9 @@ class PantoApp(Actions, inherit_bindings=False):
         # Returns nothing: what a callback returns, Textual waits for, and no key would be taken meanwhile.
         self.link.start(self.link.open())
 
+    def _print_error_renderables(self) -> None:
+        """A traceback is not for the terminal: `life` writes it to the log and says what to do."""
+
     # --- from the engine ---------------------------------------------------------------------------------------
 
     async def opened(self, primary: str, history: History, read_only: bool) -> None:
@@ -116,6 +118,11 @@ class PantoApp(Actions, inherit_bindings=False):
         self.rule.stopping = False
         self.say(error.message, "wrong", error.hint)
         self.sync()
+
+    def unusable(self, error: PantoError) -> None:
+        """Leave: whoever called says why."""
+        self.unfit = error
+        self.leave(2)
 
     def gone(self, left: Left) -> None:
         """The engine has closed: nothing is left to show."""
@@ -171,18 +178,6 @@ class PantoApp(Actions, inherit_bindings=False):
     def on_transcript_open_child(self, message: Transcript.OpenChild) -> None:
         """A child agent's own transcript."""
         self.show_child(message.agent)
-
-    def on_ground_told(self, message: GroundTold) -> None:
-        """The terminal's background is known."""
-        self.ground_told(message.dark)
-
-    def on_app_blur(self, _event: AppBlur) -> None:
-        """The person looks elsewhere."""
-        self.looked_at = False
-
-    def on_app_focus(self, _event: AppFocus) -> None:
-        """The person is back."""
-        self.looked_at = True
 
     def on_resize(self, _event: Resize) -> None:
         """Another size."""

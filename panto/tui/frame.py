@@ -6,7 +6,7 @@ import gc
 import time
 from typing import TYPE_CHECKING, cast
 
-from textual.events import Key
+from textual.events import AppBlur, AppFocus, DescendantFocus, Key, MouseScrollDown, MouseScrollUp
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -14,7 +14,7 @@ from panto.schema.ops import RunCommand
 from panto.schema.queries import AskHistory
 from panto.tui import manners
 from panto.tui.driver import PantoDriver
-from panto.tui.keyboard import ground_in
+from panto.tui.keyboard import GroundTold, ground_in
 from panto.tui.looks import Looks
 from panto.tui.now import Held, Now
 from panto.tui.prompt import run_outside
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 TICK_S = 0.125
 HINT_S = 2.0
+READING = "reading · j k n p o y / · Esc back"
 
 
 class Frame(Looks, inherit_bindings=False):
@@ -87,7 +88,7 @@ class Frame(Looks, inherit_bindings=False):
         self.rule.unseen = self.transcript.unseen
         if not now.busy:
             self.rule.stopping = False
-        held = next((one for one in now.held if one.call not in self.answered), None)
+        held = next((one for one in now.asked if one.call not in self.answered), None)
         if held is not self._asked:
             self._show_question(held)
         self._hint_waiting()
@@ -135,7 +136,7 @@ class Frame(Looks, inherit_bindings=False):
 
     def _hint_waiting(self) -> None:
         if self._asked is not None:
-            waiting = sum(1 for one in self.now.held if one.call not in self.answered)
+            waiting = sum(1 for one in self.now.asked if one.call not in self.answered)
             self.rule.left = self.question.title()
             self.rule.right = self.question.fact(waiting)
 
@@ -184,6 +185,11 @@ class Frame(Looks, inherit_bindings=False):
         if self._asked is None and self.rule.right != text:
             self.rule.right = text
             self.rule.redraw()
+
+    def focus_moved(self) -> None:
+        """Say how to come back from the transcript."""
+        reading = self.focused is self.transcript
+        self.hint(READING if reading else "")
 
     def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
@@ -301,3 +307,29 @@ class Frame(Looks, inherit_bindings=False):
     async def _leave(self, code: int) -> None:
         await self.link.close()
         self.exit(code, return_code=code)
+
+    # --- from the terminal ---------------------------------------------------------------------------------------
+
+    def on_ground_told(self, message: GroundTold) -> None:
+        """The terminal's background is known."""
+        self.ground_told(message.dark)
+
+    def on_descendant_focus(self, _event: DescendantFocus) -> None:
+        """The keys go elsewhere now."""
+        self.focus_moved()
+
+    def on_mouse_scroll_up(self, _event: MouseScrollUp) -> None:
+        """The wheel beside the transcript means it all the same."""
+        self.transcript.scroll_rows(-3)
+
+    def on_mouse_scroll_down(self, _event: MouseScrollDown) -> None:
+        """The other way."""
+        self.transcript.scroll_rows(3)
+
+    def on_app_blur(self, _event: AppBlur) -> None:
+        """The person looks elsewhere."""
+        self.looked_at = False
+
+    def on_app_focus(self, _event: AppFocus) -> None:
+        """The person is back."""
+        self.looked_at = True

@@ -23,6 +23,7 @@ TABLE: tuple[KeyRow, ...] = (
     KeyRow("newline", ("ctrl+j", "shift+enter", "ctrl+enter"), "new line", "prompt"),
     KeyRow("queue", ("alt+enter",), "queue for after the turn", "prompt"),
     KeyRow("take_back", ("alt+up",), "take the last queued message back", "prompt"),
+    KeyRow("next_prompt", ("alt+down",), "next prompt", "transcript"),
     KeyRow("search_history", ("ctrl+r",), "search earlier prompts", "prompt"),
     KeyRow("next_mode", ("shift+tab",), "next of plan, ask, auto", "prompt"),
     KeyRow("editor", ("ctrl+g",), "the prompt in $EDITOR", "prompt"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import threading
@@ -12,12 +13,13 @@ from types import FrameType
 from typing import NamedTuple
 
 from panto.schema.client import Client
-from panto.schema.errors import UsageError
+from panto.schema.errors import PantoError, UsageError
 from panto.tui.early import Early
 from panto.tui.farewell import farewell
 from panto.tui.settings import ScreenSettings
 from panto.tui.terminal import GRACE_S, Terminal, restore_and_die, take
 
+log = logging.getLogger(__name__)
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -52,8 +54,13 @@ async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, set
     finally:
         terminal.give_back()
         guard.remove()
+    if app.unfit is not None:
+        raise app.unfit
     if app._exception is not None:
-        raise app._exception
+        log.error("the screen failed", exc_info=app._exception)
+        kind = type(app._exception).__name__
+        way = f"nothing is lost: panto --resume {app.now.primary[:8]}   (details are in the log)"
+        raise PantoError(f"the screen failed: {kind}: {app._exception}", way) from app._exception
     lines = farewell(app.now, app.left, settings) if not guard.number else ()
     return Farewell(128 + guard.number if guard.number else code or 0, lines)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from panto.schema.client import Client
-from panto.schema.errors import PantoError
+from panto.schema.errors import PantoError, SessionError, UsageError
 from panto.schema.ops import Interrupt, Op, Prompt, Shutdown
 from panto.schema.queries import AskHistory, History, Query
 from panto.schema.signals import Fact, Left, SessionOpened, Update
@@ -15,6 +16,7 @@ from panto.schema.signals import Fact, Left, SessionOpened, Update
 A = TypeVar("A")
 Connect = Callable[[], Awaitable[Client]]
 LEAVE_S = 6.0
+log = logging.getLogger(__name__)
 
 
 class Ends(Protocol):
@@ -28,6 +30,9 @@ class Ends(Protocol):
 
     def refused(self, op: Op | None, error: PantoError) -> None:
         """An op (None: connecting) was refused."""
+
+    def unusable(self, error: PantoError) -> None:
+        """There is no session to show: what was asked for cannot be."""
 
     def gone(self, left: Left) -> None:
         """The engine has closed."""
@@ -56,19 +61,31 @@ class Link:
         """Run something beside the screen; its failure is shown, never lost."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a task of the screen failed", exc_info=error)
+            self._ends.refused(None, PantoError(f"{type(error).__name__}: {error}", "details are in the log"))
 
     async def open(self) -> None:
         """Make the client, draw its session, then follow it."""
         self.failed = None
         try:
             client = await self._connect()
+        except (UsageError, SessionError) as error:
+            self._gone.set()
+            self._ends.unusable(error)
+            return
         except PantoError as error:
             self.failed = error
             self._gone.set()
             self._ends.refused(None, error)
             return
+        self._gone.clear()
         self._client = client
         self.start(self._follow(client))
         await asyncio.sleep(0)  # listening before the history is read: nothing falls between the two

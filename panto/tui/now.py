@@ -24,7 +24,9 @@ from panto.schema.events import (
     ToolCallHeld,
     ToolCallStarted,
     TurnAttemptFailed,
+    TurnSettled,
     TurnStarted,
+    TurnStopped,
     TurnSuperseded,
 )
 from panto.schema.messages import Text
@@ -80,6 +82,11 @@ class Now:
         return self.running or bool(self.status and self.status.busy)
 
     @property
+    def asked(self) -> list[Held]:
+        """Questions to put now: a parked turn asks when it goes on."""
+        return [] if self.status is not None and self.status.parked else self.held
+
+    @property
     def mode(self) -> str:
         """The permission mode's name, "" before the engine is there."""
         return self.status.mode if self.status else ""
@@ -130,6 +137,8 @@ class Now:
                 self.turns = max(0, self.turns - 1)
             case TurnAttemptFailed():
                 self.failed = True
+            case TurnSettled() | TurnStopped():
+                self.failed = False
             case InputSubmitted():
                 text = _text(fact)
                 self.waiting[event.input] = text

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from textual.app import App
 
+from panto.schema.errors import PantoError
 from panto.schema.signals import Left, Noticed
 from panto.tui.now import Now
 from panto.tui.settings import ScreenSettings
@@ -43,6 +44,7 @@ class Parts(App[int], inherit_bindings=False):
         self.completion, self.rule, self.status = Completion(), Rule(), Status()
         self.question, self.reply, self.composer = QuestionPanel(), Composer(id="reply"), Composer(id="prompt")
         self.left: Left | None = None
+        self.unfit: PantoError | None = None
 
     def say(self, text: str, level: Literal["info", "attention", "wrong"] = "info", hint: str = "",
             key: str = "") -> None:  # fmt: skip

@@ -175,6 +175,7 @@ class PromptDesk:
             message = "" if choices or files.complete else "reading the list of files"
         else:
             values = await self.app.link.ask(AskCompletions(want.command, want.text))
+            values = self.app.themes() if want.command == "theme" else values
             if values is None or number != self._asked:
                 return
             choices = [Choice(value, value) for value in values if rank(value, want.text) is not None]
@@ -221,6 +222,9 @@ class PromptDesk:
 
     def _intercept(self, event: Key) -> bool:
         key, completion = event.key, self.completion
+        if self.app.chord:
+            self.app.chord_key(key)
+            return True
         if self._searching and key in ("escape", "ctrl+c"):
             self._end_search(self._kept)
             return True

@@ -40,6 +40,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._undecoded = b""
         self._answers = answers
+        self._closed = False
         self._lock = threading.Lock()
         self.code: int | None = None
         self.began = time.monotonic()
@@ -71,9 +72,9 @@ class Terminal:
             os._exit(127)
 
     def _drain(self) -> None:
-        while True:
+        while not self._closed:
             try:
-                ready, _, _ = select.select([self._slave_end], [], [], 0.5)
+                ready, _, _ = select.select([self._slave_end], [], [], 0.1)
                 data = os.read(self._slave_end, 65536) if ready else b""
             except OSError:
                 return
@@ -108,6 +109,8 @@ class Terminal:
             except ProcessLookupError:
                 pass
             self.wait_end()
+        self._closed = True  # a closed descriptor's number is soon another terminal's
+        self._reader.join()
         for fd in (self._slave_end, self._child_end):
             os.close(fd)
 
