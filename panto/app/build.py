@@ -132,7 +132,7 @@ async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: 
     elif start.fork:
         agent = await scheduler.fork(await store.resolve(start.fork))
     else:
-        if default and not start.attended:
+        if default and (not start.attended or "model" in start.asked):
             scheduler.shared.catalog.resolve(default)  # an unknown model leaves no empty session behind
         mode = config.mode if "mode" in start.asked else ""
         return await scheduler.create(cwd=cwd, model=default, reasoning=config.reasoning, mode=mode)

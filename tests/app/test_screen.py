@@ -65,12 +65,32 @@ def test_warnings_of_the_settings_are_on_the_first_screen(panto: Panto, fake: Fa
         assert "runs everything" not in text
 
 
-@pytest.mark.parametrize(("words", "said"), [(("--resume", "zzzz"), "zzzz"), (("--continue",), "no session")])
-def test_a_session_that_is_not_there_gives_the_terminal_back(
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--resume", "zzzz"), "no session begins with 'zzzz'"),
+        (("--continue",), "no session in this directory"),
+        (("--model", "fake:smal"), "fake:small"),
+    ],
+)
+def test_what_is_not_there_gives_the_terminal_back_with_2(
     panto: Panto, fake: FakeModel, words: tuple[str, ...], said: str  # noqa: F811
 ) -> None:
     with opened(panto, *words) as terminal:
-        terminal.until(said)
+        assert terminal.leave() == 2
+        assert said in terminal.text
+        assert terminal.raw.count(b"\x1b[?1049h") == terminal.raw.count(b"\x1b[?1049l")
+
+
+def test_a_session_that_is_open_elsewhere_says_who_holds_it_and_offers_a_fork(
+    panto: Panto, fake: FakeModel  # noqa: F811
+) -> None:
+    with opened(panto, "hello") as first:
+        first.until("HELLO-DONE")
+        with opened(panto, "--continue") as second:
+            assert second.leave() == 2
+            assert f"process {first.pid}" in second.text
+            assert "fork" in second.text
 
 
 def test_term_gives_the_terminal_back(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
