@@ -116,7 +116,8 @@ def _bounds(schema: Mapping[str, object], value: object, here: str, problems: li
         return
     least, most = schema.get(low), schema.get(high)
     if isinstance(least, int | float) and measure < least:
-        problems.append(f"{here} must be at least {least}{unit}" if value else f"{here} must not be empty")
+        empty = unit and least == 1
+        problems.append(f"{here} must not be empty" if empty else f"{here} must be at least {least}{unit}")
     if isinstance(most, int | float) and measure > most:
         problems.append(f"{here} must be at most {most}{unit}")
 
@@ -136,7 +137,7 @@ def _object(schema: Mapping[str, object], value: dict[str, object], at: str, pro
         place = f"{at}.{name}" if at else name
         inner = properties.get(name)
         if isinstance(inner, dict):
-            if item is None and name not in needed and not _is(None, inner.get("type", "object")):
+            if item is None and name not in needed and isinstance(inner.get("type"), str) and inner["type"] != "null":
                 continue  # some models write null for "not given"
             out[name] = _fit(inner, item, place, problems)
         elif schema.get("additionalProperties") is False:

@@ -165,8 +165,17 @@ class Keeper:
                 status = os.waitstatus_to_exitcode(code)
         if status is not None:
             self.ended = True
-            self._say(f"exit {status} {0 if none_left else len(self._descendants())}")
+            left = 0 if none_left else self._staying()
+            self._say(f"exit {status} {left}")
         return none_left and self.ended and (sys.platform == "linux" or not self._group_lives())
+
+    def _staying(self) -> int:
+        """How many descendants outlive the command, leaving out those that end with it."""
+        for _ in range(10):
+            if not (left := len(self._descendants())):
+                break
+            time.sleep(0.003)
+        return left
 
     def _group_lives(self) -> bool:
         try:

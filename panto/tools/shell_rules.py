@@ -308,6 +308,8 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 def _unread(root: Node, source: bytes) -> bool:
     """Whether the grammar and bash may read the text differently: then nothing it says can be relied on."""
+    if re.search(rb"[^ \t\n]\\\n[^ \t\n]", source):
+        return True  # a line continued within a word
     literal = bytearray(len(source))
     openings: set[int] = set()
     quoted: list[tuple[int, int]] = []

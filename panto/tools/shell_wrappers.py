@@ -70,7 +70,13 @@ class _Found:
 _UNKNOWN = _Found(hidden=True)
 _NEVER = _Found(hidden=True, spell=1_000_000)
 """An expansion may bring in anything: no rule with a wildcard means that."""
-_SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh", "rbash", "csh", "tcsh"))
+_BASHES = frozenset(("bash", "rbash"))
+_PLAIN_SHELLS = frozenset(("sh", "dash", "ash", "ksh", "mksh"))
+_SHELLS = _BASHES | _PLAIN_SHELLS | frozenset(("zsh", "fish", "csh", "tcsh"))
+_BASH_ONLY = re.compile(
+    r"&>|\(\(|\[\[|\|&|<<<|\$['\"]|[<>]\(|;&|\{[^}]*,|=\(|\b(function|select|coproc|time)\b"
+)
+"""What other shells than bash take apart in another way."""
 _INTERPRETERS = re.compile(
     r"(python|pypy|ruby|perl|node|nodejs|php|lua|luajit|tclsh|wish|guile|Rscript|osascript|pwsh|powershell|groovy|scala"
     r"|julia|deno|bun|ts-node|tsx|ipython|irb|ghci|runghc|awk|gawk|mawk|nawk|expect|gdb|lldb)[0-9.]*"
@@ -101,6 +107,7 @@ def _found(name: str, command: Command) -> _Found | None:
 
 def _shell(command: Command) -> _Found:
     """`sh -c TEXT`, a here-document to a shell; a script file or a pipe is not read."""
+    name = command.name.rpartition("/")[2]
     words = command.words[1:]
     for index, word in enumerate(words):
         if not word.fixed:
@@ -109,21 +116,19 @@ def _shell(command: Command) -> _Found:
             rest = list(words[index + 1 :])
             while rest and rest[0].fixed and rest[0].text.startswith(("-", "+")):
                 rest = rest[1:]
-            return _text(rest[0]) if rest else _UNKNOWN
+            return _text(rest[0], name) if rest else _UNKNOWN
         if not word.text.startswith(("-", "+")):
             return _UNKNOWN  # a script file
     if command.input is not None and not command.piped:
-        return _text(command.input)
+        return _text(command.input, name)
     return _UNKNOWN
 
 
-def _text(word: Word) -> _Found:
+def _text(word: Word, shell: str) -> _Found:
     """The commands of a text that a shell is given."""
-    if not word.fixed:
-        script = parse(word.text)
-        return _Found(script.commands, hidden=True)
     script = parse(word.text)
-    return _Found(script.commands, hidden=bool(script.problems))
+    alike = shell in _BASHES or (shell in _PLAIN_SHELLS and not _BASH_ONLY.search(word.text))
+    return _Found(script.commands, hidden=bool(script.problems) or not word.fixed or not alike)
 
 
 @dataclass(frozen=True, slots=True)
