@@ -186,6 +186,8 @@ class Lines:
             await self._submit(op)
         elif text == "/continue":
             await self._submit(ops.Continue())
+        elif text == "/quit":
+            self._leave()
         elif text.startswith("/"):
             await self._submit(ops.RunCommand(text))
         elif text.startswith("!"):
