@@ -49,18 +49,21 @@ def thaw(name: Digest, data: bytes) -> Body:
 
 
 class Bodies:
-    """The content store. `folder` holds the large ones (None: everything is a row). Used in the disk's threads."""
+    """The content store. `folder` holds the large ones; `writes` False: new ones are rows too, whatever their size.
 
-    def __init__(self, folder: Path | None) -> None:
+    Used in the disk's threads.
+    """
+
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
         self.folder = folder
+        self.writes = writes
 
     def large(self, staged: Staged) -> bool:
         """Whether this body becomes a file."""
-        return self.folder is not None and len(staged.data) > INLINE
+        return self.writes and len(staged.data) > INLINE
 
     def path(self, name: Digest) -> Path:
         """Where the file of a large body is."""
-        assert self.folder is not None
         return self.folder / name[:2] / name
 
     def claim(self, db: sqlite3.Connection, lease: str, names: Iterable[Digest]) -> None:
@@ -130,7 +133,7 @@ class Bodies:
         for (key,) in db.execute("SELECT digest FROM claim WHERE lease = ?", (lease,)).fetchall():
             row = db.execute("SELECT 1 FROM body WHERE digest = ?", (key,)).fetchone()
             others = db.execute("SELECT 1 FROM claim WHERE digest = ? AND lease <> ?", (key, lease)).fetchone()
-            if row is None and others is None and self.folder is not None:
+            if row is None and others is None and self.writes:
                 self.path(key.hex()).unlink(missing_ok=True)
         db.execute("DELETE FROM claim WHERE lease = ?", (lease,))
 

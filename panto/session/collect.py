@@ -73,7 +73,7 @@ def _reach(db: sqlite3.Connection, bodies: Bodies, commit: Commit) -> None:
 
 def _files(db: sqlite3.Connection, bodies: Bodies) -> int:
     """Remove files that no row and no claim names."""
-    if bodies.folder is None or not bodies.folder.is_dir():
+    if not bodies.writes or not bodies.folder.is_dir():
         return 0
     removed = 0
     for path in bodies.folder.glob("??/*"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 FILE = "sessions.db"
 PATIENCE = 10.0
 """Seconds to wait for another process's transaction."""
+
+MEMORY = 256 * 1024 * 1024
+"""Bytes of a store that cannot be written which are taken into memory at most."""
 
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "fuse.sshfs", "ceph", "lustre", "glusterfs")
 
@@ -31,22 +35,27 @@ def for_writing(root: pathlib.Path, found: Found) -> sqlite3.Connection:
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     db = sqlite3.connect(root / FILE, timeout=PATIENCE, isolation_level=None, cached_statements=256)
     try:
-        if _journal(db, root) != "wal":
-            db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
-            found.notice = (
-                f"{root} cannot hold a write-ahead log (a network file system?): sessions are as safe, but slower, "
-                "and a reader may have to wait"
-            )
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA journal_size_limit = {32 * 1024 * 1024}")
-        tables.prepare(db)
-        db.execute("BEGIN IMMEDIATE")  # proves that it can be written
-        db.execute("ROLLBACK")
+        configure(db, root, found)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def configure(db: sqlite3.Connection, root: pathlib.Path, found: Found) -> None:
+    """Make a connection durable, bring its tables up to date, and prove that it can be written."""
+    if _journal(db, root) != "wal":
+        db.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        found.notice = (
+            f"{root} cannot hold a write-ahead log (a network file system?): sessions are as safe, but slower, "
+            "and a reader may have to wait"
+        )
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute(f"PRAGMA journal_size_limit = {32 * 1024 * 1024}")
+    tables.prepare(db)
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("ROLLBACK")
 
 
 def _journal(db: sqlite3.Connection, root: pathlib.Path) -> str:
@@ -58,7 +67,7 @@ def _journal(db: sqlite3.Connection, root: pathlib.Path) -> str:
         mode = str(db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
-        if "readonly" in str(error) or "full" in str(error) or "locked" in str(error):
+        if "full" in str(error) or "locked" in str(error) or not os.access(root, os.W_OK):
             raise
         return "none"
     return mode
@@ -94,11 +103,21 @@ def for_reading(path: pathlib.Path) -> sqlite3.Connection:
     return db
 
 
-def in_memory() -> sqlite3.Connection:
-    """A database that is gone with the process."""
+def in_memory(root: pathlib.Path) -> sqlite3.Connection:
+    """A database that is gone with the process. It begins with what can be read of the root's, if that is small."""
     import sqlite3
 
     db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=256)
+    try:
+        if 0 < (root / FILE).stat().st_size <= MEMORY:
+            uri = f"{(root / FILE).absolute().as_uri()}?immutable=1"
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as stored:
+                stored.backup(db)
+            db.execute("UPDATE session SET lease = NULL")
+            db.execute("DELETE FROM lease")
+    except (OSError, sqlite3.Error):
+        db.close()
+        db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=256)
     db.execute("PRAGMA foreign_keys = ON")
     tables.prepare(db)
     return db

@@ -7,6 +7,7 @@ its own; if the transaction as a whole fails, each is tried once alone, so that 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -189,7 +190,7 @@ class Disk:
         hint = "free some space or set PANTO_SESSION_DIR to another folder"
         if "full" in text or "No space" in text:
             text = "the disk is full"
-        elif "readonly" in text or "read-only" in text.lower():
+        elif "readonly" in text or "read-only" in text.lower() or not os.access(os.path.dirname(self._place), os.W_OK):
             text, hint = "it is read-only", "make it writable or set PANTO_SESSION_DIR to another folder"
         elif "locked" in text or "busy" in text:
             text, hint = "another process keeps it locked", "try again; end the process that holds it"

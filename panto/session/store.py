@@ -70,7 +70,7 @@ class Store(Upkeep):
     @property
     def memory(self) -> bool:
         """Whether everything here is gone with the process."""
-        return self.bodies.folder is None
+        return not self.bodies.writes
 
     @property
     def reader(self) -> Disk:
@@ -395,4 +395,5 @@ async def _writer(root: pathlib.Path) -> tuple[Disk, Bodies, str]:
     except StorageFailed as error:
         await writer.close()
         notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
-        return Disk(connect.in_memory, "in memory", writes=True), Bodies(None), notice
+        writer = Disk(lambda: connect.in_memory(root), "in memory", writes=True)
+        return writer, Bodies(root / "blobs", writes=False), notice

@@ -109,7 +109,7 @@ async def _keep(store: Store, staged: list[Staged]) -> None:
 
 async def _aside(store: Store, id: str, lines: list[bytes]) -> str:
     """Keep what could not be used, in a file of its own; its path ("" where it cannot be written)."""
-    if store.bodies.folder is None:
+    if store.memory:
         return ""
     path = store.root / "aside" / f"{id[:8]}-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
 
