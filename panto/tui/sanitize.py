@@ -27,15 +27,18 @@ _OVERWRITTEN = re.compile("[^\r\n]*\r(?=[^\r\n])")
 _SPACES = re.compile(r"\s+")
 
 
-def clean(text: str) -> str:
-    """`text` safe to draw: lines end in LF, tabs are spaces, nothing in it moves a cursor or hides."""
+def clean(text: str, keep_tabs: bool = False) -> str:
+    """`text` safe to draw: lines end in LF, tabs are spaces, nothing in it moves a cursor or hides.
+
+    `keep_tabs`: the text begins within a line, so that only `untab` of the whole line can tell how wide a tab is.
+    """
     if _SUSPECT.search(text) is None:
         return text
     text = _ESCAPES.sub("", text)
     text = _BREAKS.sub("\n", text)
     text = _REMOVED.sub("", text)
     text = _SURROGATE.sub("\ufffd", text)
-    return _untab(text) if "\t" in text else text
+    return text if keep_tabs else untab(text)
 
 
 def clean_output(text: str) -> str:
@@ -62,5 +65,8 @@ def clean_url(url: str) -> str:
     return url if scheme in ("http", "https", "mailto", "file") else ""
 
 
-def _untab(text: str) -> str:
+def untab(text: str) -> str:
+    """`text`, which begins at a line's start, with spaces for tabs."""
+    if "\t" not in text:
+        return text
     return "\n".join(line.expandtabs(TAB) if "\t" in line else line for line in text.split("\n"))

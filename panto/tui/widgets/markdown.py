@@ -12,7 +12,7 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from panto.tui.sanitize import clean
+from panto.tui.sanitize import clean, untab
 from panto.tui.widgets.blocks import Mapper
 from panto.tui.widgets.code import CodeBlock
 from panto.tui.widgets.lines import BLANK, Line, Look
@@ -71,6 +71,7 @@ class Document:
         self._done: list[_Block | _Fence] = []
         self._growing: list[_Block] = []
         self._fence: _Fence | None = None
+        self._parsed = ""  # the tail as parsed last, where it is one block shown whole
         self._env: dict[str, object] = {}
         self._finished = False
         self._lines: list[Line] = []
@@ -138,7 +139,7 @@ class Document:
         if text.endswith("\r") and not self._finished:  # its line feed may be next
             self._pending.append("\r")
             text = text[:-1]
-        self._tail += clean(text)
+        self._tail = untab(self._tail + clean(text, keep_tabs=True))
         while self._fence is not None:
             if not self._feed_fence(self._fence):
                 return
@@ -146,9 +147,12 @@ class Document:
 
     def _parse(self) -> None:
         tail = self._tail
+        if self._longer_paragraph(tail):
+            return
         shown = tail if self._finished else self._without_doubt(tail)
-        groups = _groups(_parser().parse(shown, self._env))
+        groups = _groups(_parser().parse(shown, self._trial()))
         self._growing = [_Block(group) for group in groups if group]
+        self._parsed = ""
         if not groups:
             if self._finished:
                 self._tail = ""
@@ -157,15 +161,50 @@ class Document:
             self._done.extend(_fence_or_block(block) for block in self._growing)
             self._growing, self._tail = [], ""
             return
-        start = _line_start(tail, (groups[-1][0].map or [0])[0])
+        keep = 1
+        line = (groups[-1][0].map or [0])[0]
+        if len(groups) > 1 and line >= shown.count("\n"):  # begun by a line that may yet turn out to be no beginning
+            keep = 2
+            line = (groups[-2][0].map or [0])[0]
+        start = _line_start(tail, line)
         if start:
-            self._done.extend(_fence_or_block(block) for block in self._growing[:-1])
-            self._growing = self._growing[-1:]
+            self._done.extend(_fence_or_block(block) for block in self._growing[:-keep])
+            self._growing = self._growing[-keep:]
+            if "]:" in tail[:start]:
+                _parser().parse(tail[:start], self._env)  # for its definitions, now that they are certain
             self._tail = tail = tail[start:]
+        if shown.endswith(tail):
+            self._parsed = tail
         self._open_fence(groups[-1], tail)
         if len(self._tail) > _TAIL_LIMIT and self._fence is None:
             self._done.extend(self._growing)
             self._growing, self._tail = [], ""
+
+    def _trial(self) -> dict[str, object]:
+        """The definitions that are certain, to be added to by a parse that is not."""
+        known = self._env.get("references")
+        return {"references": dict(known)} if isinstance(known, dict) else {}
+
+    def _longer_paragraph(self, tail: str) -> bool:
+        """Whether the tail is but a paragraph whose last line grew: then only its inline text is parsed again.
+
+        What kind of block a line begins is settled by its first characters; these have been seen and were no markup.
+        """
+        before = self._parsed
+        if not before or self._finished or len(self._growing) != 1 or not tail.startswith(before):
+            return False
+        tokens = self._growing[0].tokens
+        added = tail[len(before) :]
+        line = before[before.rfind("\n") + 1 :]
+        if (
+            tokens[0].type != "paragraph_open" or "\n" in added or "|" in tail or _ONLY_MARKUP.match(line)
+            or before.lstrip()[:1] in "<[" or line.lstrip()[:1] == "<"
+        ):  # fmt: skip
+            return False
+        inline = _parser().parseInline(tail.strip(), self._trial())[0]
+        self._growing = [_Block([tokens[0], inline, tokens[-1]])]
+        self._parsed = tail
+        return True
 
     def _without_doubt(self, tail: str) -> str:
         """The tail without a last line that may yet turn out to be markup of another kind (a rule, a table's head)."""
@@ -203,7 +242,7 @@ class Document:
             fence.code.add(fence.strip(line))
         self._tail = rest
         if self._finished:
-            if rest and not fence.closing.match(rest):
+            if rest.strip() and not fence.closing.match(rest):
                 fence.code.add(fence.strip(rest))
             return self._close_fence(fence, "")
         fence.code.partial = "" if _ONLY_MARKUP.match(rest) else fence.strip(rest)

@@ -19,6 +19,7 @@ PIECES = [
     "> quote\n", "```python\ndef f():\n    return 1\n```\n", "~~~\nopen\n", "| a | b |\n|---|---|\n", "| 1 | 2 |\n",
     "---\n", "\n", "    indented\n", "[link](https://example.org)\n", "<b>html</b>\n", "text", "|", "-", "=", "`", "*",
     "\n===\n", "漢字\n", "![i](x.png)\n", "```\n", "  ```\n", "\r\n", "\t", "* * *\n", "1) x\n", "&amp;", "\\*",
+    "<", "[", "]:", ": ", "a", "b c", "<x>", "[m]", "  ", "**", "_", "&", "1", ".", " ", "x", "> ",
 ]  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def same(text: str, cuts: list[int]) -> None:
     assert state(streamed.lines(LOOK)) == state(Document(text).lines(LOOK))
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.lists(st.integers(1, 9), max_size=60))
+@given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join), st.lists(st.integers(1, 9), max_size=60))
 def test_a_stream_cut_anywhere_comes_to_the_same_as_the_whole(text: str, cuts: list[int]) -> None:
     same(text, cuts)
 
@@ -116,3 +117,10 @@ def test_one_block_without_end_is_cut_so_that_no_frame_is_slow() -> None:
     document.finish()
     assert sum(line.text.count("word") for line in document.lines(LOOK)) == 40_000
     assert len(document._tail) < 70_000
+
+
+def test_what_looked_like_a_beginning_and_was_none_changes_nothing() -> None:
+    same("\n\\*# head\n````<```python\nx\n", [1, 1, 1, 4, 4, 4])
+    same("[m]: # head\n", [1, 1, 4])
+    same("<\t# head\n", [1])
+    same("~~~\nopen\n ", [1, 3])
