@@ -19,7 +19,7 @@ from panto.tools.jobs import Jobs, exit_words
 from panto.tools.output import Output
 from panto.tools.processes import Child, Spawner, end, environment
 from panto.tools.sandbox import Sandbox
-from panto.tools.text import count, shown
+from panto.tools.text import count, shown, visible
 from panto.tools.tool import ToolContext, ToolReply
 
 _TIMEOUT = 120
@@ -53,7 +53,7 @@ class Bash(Builtin):
         return (paths.real(str(where), cwd),) if where else ()
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
-        return TextView(str(arguments["command"]))
+        return TextView(visible(str(arguments["command"])))
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         command = str(arguments["command"])

@@ -22,6 +22,7 @@ from panto.tools.text import shown, size
 LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that is edited, or read whole."""
 
+_READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 _written: dict[str, tuple[str, Digest]] = {}
 """Real path -> the session that last wrote there in this process, and what; guarded by `changing`."""
@@ -48,7 +49,7 @@ class Content:
 def open_regular(path: str, name: str) -> int:
     """A descriptor of a regular file. Raises ToolFailure for what is not there, not readable or not a file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0))
+        fd = os.open(path, _READING)
     except FileNotFoundError:
         raise ToolFailure(f"{shown(name)} does not exist", "not_found") from None
     except OSError as e:
@@ -172,7 +173,7 @@ def _replace(path: str, name: str, data: bytes, before: Content) -> None:
 
 def _temporary(folder: str, data: bytes, mode: int) -> str:
     temporary = os.path.join(folder, f".panto-{os.urandom(8).hex()}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
     try:
         with open(fd, "wb", buffering=0) as file:
             _write_all(file.fileno(), data)
@@ -205,7 +206,7 @@ def _dress(temporary: str, path: str, node: os.stat_result) -> None:
 
 
 def _in_place(path: str, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         _write_all(fd, data)
         os.ftruncate(fd, len(data))

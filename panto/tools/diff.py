@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from panto.schema.view import DiffView, Hunk
-from panto.tools.text import cut_line
+from panto.tools.text import cut_line, visible
 
 _LINES = 2_000
 _SHOWN = 600
@@ -34,6 +34,10 @@ def fact(view: DiffView) -> str:
     """The short form: "+2 −4"."""
     parts = ([f"+{view.added}"] if view.added else []) + ([f"−{view.removed}"] if view.removed else [])
     return " ".join(parts) or "no change"
+
+
+def _fit(line: str) -> str:
+    return visible(cut_line(line, 500))
 
 
 def _split(text: str) -> list[str]:
@@ -90,8 +94,8 @@ def _hunk(group: list[Opcode], old: list[str], new: list[str], limit: int) -> Hu
     lines: list[tuple[str, str]] = []
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
-            lines.extend((" ", cut_line(line, 500)) for line in old[i1:i2])
+            lines.extend((" ", _fit(line)) for line in old[i1:i2])
             continue
-        lines.extend(("-", cut_line(line, 500)) for line in old[i1 : min(i2, i1 + limit)])
-        lines.extend(("+", cut_line(line, 500)) for line in new[j1 : min(j2, j1 + limit)])
+        lines.extend(("-", _fit(line)) for line in old[i1 : min(i2, i1 + limit)])
+        lines.extend(("+", _fit(line)) for line in new[j1 : min(j2, j1 + limit)])
     return Hunk(old_start=group[0][1] + 1, new_start=group[0][3] + 1, lines=tuple(lines[:limit]))

@@ -18,7 +18,7 @@ from panto.tools import paths, ripgrep
 from panto.tools.builtin import Builtin
 from panto.tools.masks import masked
 from panto.tools.processes import Spawner
-from panto.tools.text import MODEL_LIMIT, count, plain, shown
+from panto.tools.text import MODEL_LIMIT, count, shown, visible
 from panto.tools.tool import Approval, ToolContext, ToolReply
 
 _LIMIT = 100
@@ -171,7 +171,7 @@ def _around(raw: bytes, start: int) -> str:
     """A line, or of a very long one the part around the match."""
     line = raw.rstrip(b"\r\n")
     if len(line) <= _WIDTH:
-        return plain(line.decode("utf-8", "replace"))
+        return visible(line.decode("utf-8", "replace"))
     first = max(0, start - _WIDTH // 3)
-    part = plain(line[first : first + _WIDTH].decode("utf-8", "replace"))
+    part = visible(line[first : first + _WIDTH].decode("utf-8", "replace"))
     return f"{'…' if first else ''}{part}{'…' if first + _WIDTH < len(line) else ''}"

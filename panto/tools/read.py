@@ -17,7 +17,18 @@ from panto.schema.messages import Image, Text
 from panto.schema.view import TextView
 from panto.tools import contents, paths
 from panto.tools.builtin import Builtin
-from panto.tools.text import LINE_LIMIT, MODEL_LIMIT, Encoding, count, cut_line, encoding_of, kind_of, shown, size
+from panto.tools.text import (
+    LINE_LIMIT,
+    MODEL_LIMIT,
+    Encoding,
+    count,
+    cut_line,
+    encoding_of,
+    kind_of,
+    shown,
+    size,
+    visible,
+)
 from panto.tools.tool import Approval, ToolContext, ToolReply
 
 _LINES = 2_000
@@ -105,7 +116,7 @@ def _reply(page: _Page, path: str, cwd: str, files: tuple[FileChange, ...]) -> T
         parts=(Text(page.text),),
         title=paths.relative(path, cwd),
         fact=count(page.lines, "line"),
-        view=TextView(page.text[:_VIEW]),
+        view=TextView(visible(page.text[:_VIEW])),
     )
     return ToolReply(outcome, files)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 MODEL_LIMIT = 30_000
@@ -63,7 +62,7 @@ def encoding_of(data: bytes) -> Encoding | None:
         if data.startswith(bom):
             return Encoding(name, bom, unit)
     if b"\0" in data or data.startswith(b"%PDF-"):
-        return None
+        return _unmarked(data)
     try:
         data.decode("utf-8")
         return UTF8
@@ -76,6 +75,18 @@ def encoding_of(data: bytes) -> Encoding | None:
     if odd * 100 > len(sample):
         return None
     return UTF8 if _mostly_utf8(sample) else Encoding("latin-1")
+
+
+def _unmarked(data: bytes) -> Encoding | None:
+    """UTF-16 without a byte order mark: mostly Latin letters, so that every other byte is NUL."""
+    head = data[:2_000]
+    if len(data) % 2 or len(head) < 8:
+        return None
+    for name, zeros, letters in (("utf-16-le", head[1::2], head[::2]), ("utf-16-be", head[::2], head[1::2])):
+        if zeros.count(0) * 10 >= len(zeros) * 9 and not letters.count(0):
+            odd = sum(1 for byte in letters if byte < 32 and byte not in _TEXT_CONTROLS)
+            return Encoding(name, b"", 2) if not odd else None
+    return None
 
 
 def _mostly_utf8(sample: bytes) -> bool:
@@ -103,28 +114,33 @@ def plain(text: str) -> str:
         text = _ESCAPE.sub("", text)
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
-    return text.translate(_CONTROLS)
+    return visible(text.translate(_CONTROLS))
+
+
+def visible(text: str) -> str:
+    """Text as it is, but for what a terminal would obey or hide: control characters and such become escapes."""
+    if _UNSEEN.search(text) is None:
+        return text
+    return _UNSEEN.sub(lambda found: "".join(map(_escape, found[0])), text)
 
 
 def shown(name: str) -> str:
     """A file name fit to print on one line: control characters and undecodable bytes as escapes. See paths.fold."""
     if name.isprintable():
         return name
-    out = []
-    for char in name:
-        code = ord(char)
-        if 0xDC80 <= code <= 0xDCFF:
-            out.append(f"\\x{code - 0xDC00:02x}")
-        elif char == "\n":
-            out.append("\\n")
-        elif code < 32 or unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS:
-            out.append(f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
-        else:
-            out.append(char)
-    return "".join(out)
+    return "".join("\\n" if c == "\n" else "\\x09" if c == "\t" else c for c in visible(name))
 
 
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+def _escape(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, as file names carry it
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
 
 
 def one_line(text: str, limit: int = 200) -> str:
