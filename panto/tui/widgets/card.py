@@ -151,22 +151,22 @@ def _folded(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
         last = call.tail.last(rows) or call.output.tail(rows)
         if call.shown is not None and call.live:
             return _view(call, look, 8)
-        return [row for line in last for row in _output(line, look, call.wrapped)]
+        return [row for line in last for row in _output(line, look, call.wrapped, look.palette.aside)]
     if len(arts) == 1:
         return _folded_diff(arts[0], look)
     if call.shown is not None and not arts:
         return _view(call, look, 4 if look.short else 8)
     if call.quiet:
         return []
-    return _tail(call, look, 1 if look.short else 3)
+    return _tail(call, look, 1 if look.short else 3, look.palette.aside)
 
 
-def _tail(call: Call, look: Look, rows: int) -> list[Line]:
+def _tail(call: Call, look: Look, rows: int, style: Style = NONE) -> list[Line]:
     """The last rows of the output, and how many are above them; one hidden line would cost the row that says so."""
     output = call.output
     if output.count == rows + 1 and rows > 1:
         rows += 1
-    lines = [row for line in output.tail(rows) for row in _output(line, look, call.wrapped)]
+    lines = [row for line in output.tail(rows) for row in _output(line, look, call.wrapped, style)]
     if output.count > rows:
         above = units.plural(output.count - rows, "line")
         lines.insert(0, aside_line(f"{look.glyphs.ellipsis} {above} above", look))
