@@ -169,7 +169,11 @@ class Listeners:
             event = {"text": "".join(p.text for p in now.parts if isinstance(p, Text)), "metadata": now.metadata}
             match await self._open_answer(one, "input", agent, event, None):
                 case {"block": blocked, **rest} if blocked:
-                    return Block(plain_text(str(rest.get("reason") or blocked if blocked is not True else one.owner)))
+                    return Block(
+                        plain_text(
+                            str(rest.get("reason") or (f"refused by {one.owner}" if blocked is True else blocked))
+                        )
+                    )
                 case {"handled": handled, **rest} if handled:
                     return Block(plain_text(str(rest.get("reason") or f"handled by {one.owner}")))
                 case {"text": str(text)} | str(text):

@@ -55,6 +55,7 @@ class Slot:
         self.result: JobResult | None = None
         self.result_text: str | None = None
         self.waiters: set[asyncio.Future[None]] = set()
+        self.begun = asyncio.Event()
         self._records: deque[Record] = deque()
         self._lock = threading.Lock()
         self._wake_fd = wake_fd
@@ -65,6 +66,8 @@ class Slot:
         with self._lock:
             while (record := job.next_event()) is not None:
                 new = self._put(record) or new
+        if new or job.result is not None:
+            self.begun.set()
         if job.result is not None and self.result is None:
             self.result_text = json.dumps(result_record(job.result), ensure_ascii=False)
             self.result = job.result
@@ -208,6 +211,7 @@ class JobTable:
 
     async def _cancel(self, slot: Slot) -> None:
         async def ask() -> None:
+            await slot.begun.wait()  # a turn that is not recorded yet cannot be interrupted
             if slot.job is not None:
                 slot.job.request_cancel()
 
@@ -258,8 +262,14 @@ class JobTable:
         slot = self.slots.get(number)
         if slot is None:
             return
-        if slot.job is not None:
-            await self._on_engine(slot.job.close)
+        job = slot.job
+
+        async def end() -> None:
+            await slot.begun.wait()
+            if job is not None:
+                await job.close()
+
+        await self._on_engine(end)
         self.slots.pop(number, None)
         slot.release()
 

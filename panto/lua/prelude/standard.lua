@@ -31,8 +31,18 @@ function H.load_file(path, env)
   local text, problem = read_file(path)
   if not text then return nil, problem end
   text = text:gsub('^\xef\xbb\xbf', ''):gsub('^#[^\n]*', '--', 1)
-  if env ~= nil then return stock_load(text, '@' .. path, 't', env) end
-  return stock_load(text, '@' .. path, 't')
+  local chunk
+  if env ~= nil then
+    chunk, problem = stock_load(text, '@' .. path, 't', env)
+  else
+    chunk, problem = stock_load(text, '@' .. path, 't')
+  end
+  if chunk then
+    H.remember_path(chunk, path)
+  else
+    problem = path .. (problem:match(':%d+:.*$') or ': ' .. problem)
+  end
+  return chunk, problem
 end
 
 function loadfile(path, _, ...)

@@ -4,8 +4,8 @@ local H = ...
 local create, resume, yield, status = coroutine.create, coroutine.resume, coroutine.yield, coroutine.status
 local close, running, isyieldable = coroutine.close, coroutine.running, coroutine.isyieldable
 local traceback, sethook, getinfo, getmetatable = debug.traceback, debug.sethook, debug.getinfo, debug.getmetatable
-local error, tostring, type, setmetatable, select, tonumber, rawget = error, tostring, type, setmetatable, select,
-  tonumber, rawget
+local error, tostring, type, setmetatable, select, tonumber, rawget, next = error, tostring, type, setmetatable,
+  select, tonumber, rawget, next
 local pack, unpack, find, sub, gsub = table.pack, table.unpack, string.find, string.sub, string.gsub
 local count = collectgarbage
 
@@ -27,7 +27,8 @@ local function place(from)
     local info = getinfo(level, 'Sl')
     if not info then return nil end
     if info.currentline > 0 and sub(info.short_src, 1, 6) ~= '[panto' then
-      return info.short_src .. ':' .. info.currentline
+      local source = info.source
+      return (sub(source, 1, 1) == '@' and sub(source, 2) or info.short_src) .. ':' .. info.currentline
     end
   end
 end
@@ -65,6 +66,25 @@ local function to_text(e)
   return 'an error that cannot be shown (a ' .. type(e) .. ')'
 end
 
+-- Lua shortens long paths in messages; the whole ones are put back.
+local full = {} -- "...end/of/path.lua" -> path
+
+function H.remember_path(chunk, path)
+  local short = getinfo(chunk, 'S').short_src
+  if sub(short, 1, 3) == '...' then full[short] = path end
+end
+
+local function whole(text)
+  for short, path in next, full do
+    local from, to = find(text, short, 1, true)
+    while from do
+      text = sub(text, 1, from - 1) .. path .. sub(text, to + 1)
+      from, to = find(text, short, from + #path, true)
+    end
+  end
+  return text
+end
+
 local function tidy(trace) -- panto's own frames tell an author nothing
   trace = gsub(trace, '\n\t%[panto[^\n]*', '')
   return (gsub(trace, "\n\t%[C%]: in %?", ''))
@@ -77,7 +97,7 @@ end
 
 --- kind, message, file:line, traceback, status, seconds to wait of a failed coroutine.
 local function describe(co, e)
-  local trace = tidy(traceback(co))
+  local trace = whole(tidy(traceback(co)))
   local _, _, at = find(trace, '\n\t([^\n]-:%d+):')
   if interrupted(e) then
     return 'runaway', 'ran too long without yielding' .. (at and ' at ' .. at or ''), at or '', trace
@@ -88,7 +108,7 @@ local function describe(co, e)
     local text = getmetatable(e) == ERROR and where ~= '' and where .. ': ' .. message or message
     return kind, text, where, trace, tonumber(rawget(e, 'status')), tonumber(rawget(e, 'retry_after'))
   end
-  local text = to_text(e)
+  local text = whole(to_text(e))
   local _, _, own = find(text, '^([^\n]-:%d+): ')
   return 'error', text, own or at or '', trace
 end
