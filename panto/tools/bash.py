@@ -76,7 +76,7 @@ class Bash(Builtin):
             raise
         output.begin()
         if background:
-            job = self._jobs.add(context.session, context.call, command, child, output)
+            job = self._jobs.add(context, command, child, output)
             said = f"{job.id} is running: bash_output shows what it prints, bash_kill ends it"
             outcome = ToolOutcome(parts=(Text(said),), title=self.title(arguments), fact=job.id, view=TextView(said))
             return ToolReply(outcome)
@@ -120,7 +120,7 @@ async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolRepl
         return await _finished(run)
     stopped = context.cancelled.is_set()
     await end(run.child, context.deadline() if stopped else None)
-    await _drained(run.output, 0.05)
+    await _drained(run.output, 0.03)
     took = time.monotonic() - run.start
     if stopped:
         outcome = run.outcome(f"stopped by you after {took:.1f} s", "(stopped by the user)", True)

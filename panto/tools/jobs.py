@@ -15,6 +15,7 @@ from panto.schema.view import TextView
 from panto.tools.output import Output
 from panto.tools.processes import Child, end
 from panto.tools.text import count, one_line
+from panto.tools.tool import ToolContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,14 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add(self, session: str, call: str, command: str, child: Child, output: Output) -> Job:
-        """Take over a started command."""
-        job = Job(f"job{len(self._jobs) + 1}", session, call, command, child, output)
+    def add(self, context: ToolContext, command: str, child: Child, output: Output) -> Job:
+        """Take over a started command. Its id comes from its effect: no later process gives it again."""
+        name = f"job-{context.effect[:6]}"
+        if name in self._jobs:
+            name += f"-{len(self._jobs)}"
+        job = Job(name, context.session, context.call, command, child, output)
         self._jobs[job.id] = job
-        self._tell(JobNotice(session, job.id, one_line(command), call))
+        self._tell(JobNotice(job.session, job.id, one_line(command), job.call))
         task = asyncio.get_running_loop().create_task(self._watch(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -80,8 +84,8 @@ class Jobs:
     def get(self, name: str) -> Job:
         """A job by its id. Raises ToolFailure(not_found), naming those there are."""
         if name not in self._jobs:
-            there = ", ".join(f"{job.id} ({one_line(job.command, 40)})" for job in self._jobs.values())
-            raise ToolFailure(f"there is no job {name!r}; there are: {there or 'none'}", "not_found")
+            there = ", ".join(f"{job.id} ({one_line(job.command, 40)})" for job in self._jobs.values()) or "none"
+            raise ToolFailure(f"there is no job {name!r} (jobs end with panto); there are: {there}", "not_found")
         return self._jobs[name]
 
     def running(self) -> tuple[Job, ...]:

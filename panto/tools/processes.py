@@ -231,4 +231,4 @@ async def end(child: Child, deadline: float | None, *, grace: float = 2.0) -> No
     except TimeoutError:
         child.kill()
         with suppress(TimeoutError):
-            await asyncio.wait_for(child.gone.wait(), 2 if deadline is None else 0.15)
+            await asyncio.wait_for(child.gone.wait(), 2 if deadline is None else 0.1)

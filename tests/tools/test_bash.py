@@ -245,19 +245,19 @@ def test_a_background_job_is_read_as_it_goes_and_ended(tmp_path: Path) -> None:
             word = mark()
             wait = "while [ ! -e go ]; do sleep .05; done"
             command = f"export {word}=1; echo one; {wait}; echo two; sleep 60 & sleep 60"
-            assert "job1" in await work.text("bash", command=command, background=True)
-            job = work.settings.jobs.get("job1")
+            assert "job-e" in await work.text("bash", command=command, background=True)
+            job = work.settings.jobs.get("job-e")
             await until(lambda: job.output.characters == 4)
-            assert (await work.text("bash_output", job="job1")).startswith("one\n(job1: running")
+            assert (await work.text("bash_output", job="job-e")).startswith("one\n(job-e: running")
             (work.cwd / "go").touch()
             await until(lambda: job.output.characters == 8)
-            assert (await work.text("bash_output", job="job1")).startswith("two\n(job1: running")
-            assert (await work.text("bash_output", job="job1", since=0)).startswith("one\ntwo\n")
-            assert "killed by signal 15" in await work.text("bash_kill", job="job1")
+            assert (await work.text("bash_output", job="job-e")).startswith("two\n(job-e: running")
+            assert (await work.text("bash_output", job="job-e", since=0)).startswith("one\ntwo\n")
+            assert "killed by signal 15" in await work.text("bash_kill", job="job-e")
             assert not processes(word)
             await until(lambda: len(heard) == 2)
-            assert [(n.job, n.status) for n in heard] == [("job1", ""), ("job1", "cancelled")]
-            assert "there are: job1" in (await work.failure("bash_output", job="jobX")).message
+            assert [(n.job, n.status) for n in heard] == [("job-e", ""), ("job-e", "cancelled")]
+            assert "there are: job-e" in (await work.failure("bash_output", job="jobX")).message
             await work.call("bash", command="exit 4", background=True)
             await until(lambda: len(heard) == 4)
             assert heard[-1].status == "failed" and heard[-1].outcome is not None
@@ -273,7 +273,7 @@ def test_escape_does_not_end_a_background_job(tmp_path: Path) -> None:
             await work.call("bash", context, command="sleep 60", background=True)
             context.cancelled.set()
             await asyncio.sleep(0.2)
-            assert [job.id for job in work.settings.jobs.running()] == ["job1"]
+            assert [job.id for job in work.settings.jobs.running()] == ["job-e"]
 
     run(check())
 
