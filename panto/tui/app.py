@@ -96,6 +96,9 @@ class PantoApp(Actions, inherit_bindings=False):
         self.sync()
         if self.settings.prompt:
             self.link.submit(Prompt(self.settings.prompt))
+        for problem in self.keys.problems:
+            self.say(problem, "attention")
+        self.keys.problems.clear()
         self.settings = self.settings._replace(prompt="", opening="")
 
     def update(self, update: Update) -> None:
@@ -123,6 +126,11 @@ class PantoApp(Actions, inherit_bindings=False):
         """Leave: whoever called says why."""
         self.unfit = error
         self.leave(2)
+
+    def crashed(self, error: BaseException) -> None:
+        """End: `life` says what failed."""
+        self.failure = error
+        self.exit(1, return_code=1)
 
     def gone(self, left: Left) -> None:
         """The engine has closed: nothing is left to show."""

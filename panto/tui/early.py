@@ -95,7 +95,8 @@ class Early:
                 self._answers += data[at : end + 2]
                 at = end + 2
             elif byte == 0x03:  # Ctrl+C before there is anything to stop: leave
-                restore_and_die(self.terminal, signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)  # the main thread's handler gives the terminal back
+                at += 1
             elif byte in (0x7F, 0x08):
                 self._shown = self._shown[:-1]
                 at += 1

@@ -40,6 +40,7 @@ class Frame(Looks, inherit_bindings=False):
     _was_busy = False
     _title = ""
     _leaving = False
+    _passing = ""
     child: ChildScreen | None = None
 
     def begin_frame(self) -> None:
@@ -74,8 +75,6 @@ class Frame(Looks, inherit_bindings=False):
                 self.early = None
             driver.ready.set()
         self.transcript.greet(self.settings.greeting)
-        for problem in self.keys.problems:
-            self.say(problem, "attention")
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
@@ -181,8 +180,8 @@ class Frame(Looks, inherit_bindings=False):
     # --- hints, title, notices ---------------------------------------------------------------------------------
 
     def hint(self, text: str) -> None:
-        """Words at the rule's right end, "" the mode again."""
-        if self._asked is None and self.rule.right != text:
+        """Words at the rule's right end, "" the mode again (once a passing hint has passed)."""
+        if self._asked is None and self.rule.right != text and (text or not self._passing):
             self.rule.right = text
             self.rule.redraw()
 
@@ -193,11 +192,13 @@ class Frame(Looks, inherit_bindings=False):
 
     def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
-        self.rule.right = text
+        self.rule.right = self._passing = text
         self.rule.redraw()
         self.set_timer(HINT_S, lambda: self._hint_over(text))
 
     def _hint_over(self, text: str) -> None:
+        if self._passing == text:
+            self._passing = ""
         if self.rule.right == text:
             self.rule.right = ""
             self._hint_waiting()

@@ -22,7 +22,7 @@ from textual.messages import TerminalSupportsSynchronizedOutput
 ESCAPE_WAIT = 0.025
 SEQUENCE_WAIT = 1.0
 PASTE_WAIT = 3.0
-BURST_GAP = 0.012  # nobody types two keys within this many seconds
+BURST_GAP = 0.025  # nobody types two keys within this many seconds
 LONG_RUN = 32  # more characters than this in one read were not typed
 
 _START, _END = "\x1b[200~", "\x1b[201~"

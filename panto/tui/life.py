@@ -56,11 +56,11 @@ async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, set
         guard.remove()
     if app.unfit is not None:
         raise app.unfit
-    if app._exception is not None:
-        log.error("the screen failed", exc_info=app._exception)
-        kind = type(app._exception).__name__
+    failure = app.failure or app._exception
+    if failure is not None:
+        log.error("the screen failed", exc_info=failure)
         way = f"nothing is lost: panto --resume {app.now.primary[:8]}   (details are in the log)"
-        raise PantoError(f"the screen failed: {kind}: {app._exception}", way) from app._exception
+        raise PantoError(f"the screen failed: {type(failure).__name__}: {failure}", way) from failure
     lines = farewell(app.now, app.left, settings) if not guard.number else ()
     return Farewell(128 + guard.number if guard.number else code or 0, lines)
 

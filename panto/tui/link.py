@@ -34,6 +34,9 @@ class Ends(Protocol):
     def unusable(self, error: PantoError) -> None:
         """There is no session to show: what was asked for cannot be."""
 
+    def crashed(self, error: BaseException) -> None:
+        """The screen itself failed."""
+
     def gone(self, left: Left) -> None:
         """The engine has closed."""
 
@@ -49,6 +52,7 @@ class Link:
         self._seen: dict[str, tuple[int, int]] = {}
         self._loading: list[Update] | None = []  # what came while a history was being read
         self._gone = asyncio.Event()
+        self._reader: asyncio.Task[Any] | None = None
         self.early: list[Prompt] = []  # prompts sent before there was anyone to take them
         self.failed: PantoError | None = None
 
@@ -67,7 +71,9 @@ class Link:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None:
+        if error is not None and task is self._reader:
+            self._ends.crashed(error)  # nothing that happens would be seen any more
+        elif error is not None:
             log.error("a task of the screen failed", exc_info=error)
             self._ends.refused(None, PantoError(f"{type(error).__name__}: {error}", "details are in the log"))
 
@@ -87,7 +93,7 @@ class Link:
             return
         self._gone.clear()
         self._client = client
-        self.start(self._follow(client))
+        self._reader = self.start(self._follow(client))
         await asyncio.sleep(0)  # listening before the history is read: nothing falls between the two
         await self._load(client, read_only=False)
         early, self.early = self.early, []

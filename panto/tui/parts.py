@@ -45,6 +45,7 @@ class Parts(App[int], inherit_bindings=False):
         self.question, self.reply, self.composer = QuestionPanel(), Composer(id="reply"), Composer(id="prompt")
         self.left: Left | None = None
         self.unfit: PantoError | None = None
+        self.failure: BaseException | None = None
 
     def say(self, text: str, level: Literal["info", "attention", "wrong"] = "info", hint: str = "",
             key: str = "") -> None:  # fmt: skip

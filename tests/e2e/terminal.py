@@ -40,7 +40,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._undecoded = b""
         self._answers = answers
-        self._closed = False
+        self._closed = self._hung_up = False
         self._lock = threading.Lock()
         self.code: int | None = None
         self.began = time.monotonic()
@@ -111,8 +111,9 @@ class Terminal:
             self.wait_end()
         self._closed = True  # a closed descriptor's number is soon another terminal's
         self._reader.join()
-        for fd in (self._slave_end, self._child_end):
-            os.close(fd)
+        if not self._hung_up:
+            os.close(self._slave_end)
+            os.close(self._child_end)
 
     # --- the person ------------------------------------------------------------------------------------------
 
@@ -139,6 +140,14 @@ class Terminal:
     def signal(self, number: int) -> None:
         """A signal from outside."""
         os.kill(self.pid, number)
+
+    def hang_up(self) -> None:
+        """Close the terminal under the program."""
+        self._closed = True
+        self._reader.join()
+        os.close(self._slave_end)
+        os.close(self._child_end)
+        self._hung_up = True
 
     # --- what is seen ----------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def can_write(widget: Widget) -> bool:
 def write(app: PantoApp, rows: Sequence[str]) -> None:
     """Write positioned rows at once and put the cursor back where it belongs."""
     driver = app._driver
-    if driver is not None:
+    if rows and driver is not None:
         column, row = app.cursor_position
         body = "".join(rows)
         driver.write(f"\x1b[?2026h\x1b[?25l{body}\x1b[{row + 1};{column + 1}H{app.cursor_shown}\x1b[?2026l")

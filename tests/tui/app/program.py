@@ -15,9 +15,11 @@ BEGUN = early.start(
 ) if __name__ == "__main__" else None  # fmt: skip
 
 import asyncio  # noqa: E402
+import logging  # noqa: E402
 import sys  # noqa: E402
 
 from panto.schema.bodies import Question  # noqa: E402
+from panto.schema.errors import PantoError  # noqa: E402
 from panto.schema.ops import Decide, Interrupt, Prompt, Withdraw  # noqa: E402
 from panto.schema.signals import InputReturned  # noqa: E402
 from panto.tui.settings import ScreenSettings  # noqa: E402
@@ -31,7 +33,9 @@ class Echo(StubClient):
 
     async def submit(self, op: object) -> None:
         await super().submit(op)  # type: ignore[arg-type]
-        if isinstance(op, Prompt):
+        if isinstance(op, Prompt) and self.scene == "crash":
+            self.say(None)  # type: ignore[arg-type]
+        elif isinstance(op, Prompt):
             self.begin(op.text)
             if self.scene == "hold":
                 self.hold(Question("approval", "bash", "npm install", "no rule allows npm install",
@@ -57,11 +61,16 @@ async def main(scene: str) -> int:
         return client
 
     settings = ScreenSettings(cwd="/tmp/shop", greeting=("panto 0.1   ~/shop  main", "Ask for something"))
-    end = await run(connect, BEGUN, settings)
+    try:
+        end = await run(connect, BEGUN, settings)
+    except PantoError as error:
+        print(error.message, error.hint, sep="\n")
+        return 1
     for line in end.lines:
         print(line)
     return end.code
 
 
 if __name__ == "__main__":
+    logging.getLogger().addHandler(logging.NullHandler())  # the log is the application room's
     sys.exit(asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "")))
