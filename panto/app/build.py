@@ -45,8 +45,9 @@ class Start:
 
 async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: Log) -> Client:
     """Everything that runs an agent, and the client of it; `house` closes it all again. Raises PantoError."""
-    config, cwd = ground.config, str(ground.paths.cwd)
+    config = ground.config
     opening = asyncio.ensure_future(Store.open(ground.paths.sessions or rooms.NOWHERE))  # the disk is slow: it begins
+    house.push_async_callback(rooms.close_store, opening)
 
     models = Models(ground)
     house.push_async_callback(models.http.aclose)
@@ -61,9 +62,35 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     registry = Registry(builtin_tools(hands))
 
     store = await opening
-    house.push_async_callback(store.close)
-    rules, notices = rooms.rules(ground)
-    shared = Shared(
+    notices: rooms.Notices = []
+    shared = _shared(ground, start, store, models, default, registry, notices, log)
+    scheduler = Scheduler(shared, hands.jobs)
+    agent = await _session(scheduler, ground, start, default)
+    if not start.attended:
+        _need_model(agent, models)
+    client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
+    client.notices = [*notices, *([(store.notice, "")] if store.notice else [])]
+    client.notices += [(f"a model server runs on this machine: {name}", "/model picks a model") for name in found]
+    for command in rooms.commands(client, ground):
+        client.commands.register(command)
+    if "mode" in start.asked and agent.mode != config.mode:
+        await client.submit(SetMode(config.mode))
+    return client
+
+
+def _shared(
+    ground: Ground,
+    start: Start,
+    store: Store,
+    models: Models,
+    default: str,
+    registry: Registry,
+    notices: rooms.Notices,
+    log: Log,
+) -> Shared:
+    """What all agents share; what of the settings cannot be used is added to `notices`."""
+    config, cwd = ground.config, str(ground.paths.cwd)
+    return Shared(
         store=store,
         catalog=models.catalog,
         complete=complete,
@@ -76,8 +103,8 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
             default_model=default,
             default_reasoning=config.reasoning,
         ),
-        rules=rules,
-        spool=rooms.spool(ground, store),
+        rules=rooms.rules(ground, notices),
+        spool=rooms.spool(store),
         cwd=cwd,
         platform=rooms.platform(),
         attended=start.attended,
@@ -92,18 +119,6 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         export=lambda session, path: rooms.export(store, session, path, cwd),
         log=log.write,
     )
-    scheduler = Scheduler(shared, hands.jobs)
-    agent = await _session(scheduler, ground, start, default)
-    if not start.attended:
-        _need_model(agent, models)
-    client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
-    client.notices = [*notices, *([(store.notice, "")] if store.notice else [])]
-    client.notices += [(f"a model server runs on this machine: {name}", "/model picks a model") for name in found]
-    for command in rooms.commands(client, ground):
-        client.commands.register(command)
-    if "mode" in start.asked and agent.mode != config.mode:
-        await client.submit(SetMode(config.mode))
-    return client
 
 
 class House(LocalClient):

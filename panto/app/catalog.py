@@ -43,7 +43,7 @@ class Models:
         self.protocols = Protocols()
         self.protocols.register(tour.PROTOCOL, tour.make)
         self.http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
-        self.tables = layered(shipped(), {"tour": tour.TABLE}, ground.loaded.tree.get("providers", {}))
+        self.tables = layered(shipped(), {"tour": tour.TABLE}, _configured(ground))
         self.catalog: Catalog = Catalog(
             self.tables,
             http=self.http,
@@ -97,6 +97,17 @@ class Models:
 
     def _unusable(self, name: str, table: Mapping[str, Any]) -> str:
         return self.key(name, table).missing
+
+
+def _configured(ground: Ground) -> dict[str, Any]:
+    """The provider tables of the config; a script's path is relative to the file that names it."""
+    out = {}
+    for name, table in ground.loaded.tree.get("providers", {}).items():
+        if "script" in table:
+            source = ground.loaded.sources[("providers", name, "script")].rpartition(":")[0]
+            table = table | {"script": str(Path(source).parent / Path(table["script"]).expanduser())}
+        out[name] = table
+    return out
 
 
 def likely(ground: Ground) -> bool:

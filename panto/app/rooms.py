@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -30,9 +30,9 @@ Notices = list[tuple[str, str]]
 """What the person should know: a line and the way out."""
 
 
-def rules(ground: Ground) -> tuple[tuple[Rule, ...], Notices]:
+def rules(ground: Ground, notices: Notices) -> tuple[Rule, ...]:
     """The permission rules in force; a line that is no rule becomes a notice."""
-    out, notices = [], []
+    out = []
     project = str(ground.paths.project_config)
     for effect, text, layer in ground.loaded.rules:
         scope: Literal["user", "project"] = "project" if layer == project else "user"
@@ -40,10 +40,10 @@ def rules(ground: Ground) -> tuple[tuple[Rule, ...], Notices]:
             out.append(Rule.parse(text, cast(Literal["allow", "ask", "deny"], effect), scope))
         except UsageError as e:
             notices.append((f"{layer}: permissions.{effect}: {e.message}", e.hint))
-    return tuple(out), notices
+    return tuple(out)
 
 
-def spool(ground: Ground, store: Store) -> str:
+def spool(store: Store) -> str:
     """The folder for outputs too long for a model, beside the sessions that name them."""
     folder = store.root / "outputs"
     try:
@@ -90,6 +90,11 @@ def save_model(ground: Ground, label: str, reasoning: str) -> None:
     config_edit.set_value(_user_config(ground), (), "model", label)
     if reasoning:
         config_edit.set_value(_user_config(ground), (), "reasoning", reasoning)
+
+
+async def close_store(opening: Awaitable[Store]) -> None:
+    """Closes the store, also one that is still being opened."""
+    await (await opening).close()
 
 
 async def close_hands(hands: ToolSettings) -> None:
@@ -149,5 +154,7 @@ def commands(client: LocalClient, ground: Ground) -> Iterable[Command]:
     )
 
 
-__all__ = ["NOWHERE", "Files", "close_hands", "commands", "export", "instructions", "platform", "replaced_parts",
-           "rules", "save_model", "save_rule", "spool"]  # fmt: skip
+__all__ = [
+    "NOWHERE", "Files", "close_hands", "close_store", "commands", "export", "instructions", "platform",
+    "replaced_parts", "rules", "save_model", "save_rule", "spool",
+]  # fmt: skip

@@ -213,6 +213,24 @@ def test_the_step_limit_ends_a_turn_as_limited(panto: Panto, fake: FakeModel) ->
     assert records(done.stdout)[-1]["status"] == "limited"
 
 
+def test_the_scripted_protocol_answers_from_the_config_or_a_file_beside_it(panto: Panto) -> None:
+    panto.config.write_text(
+        """
+[providers.play]
+protocol = "scripted"
+replies = [{ text = "From the config." }]
+[providers.play.models.a]
+[providers.file]
+protocol = "scripted"
+script = "replies.json"
+[providers.file.models.a]
+"""
+    )
+    panto.config.with_name("replies.json").write_text('[{"text": "From a file."}]')
+    assert panto("-p", "hi", "--model", "play:a").stdout == "From the config.\n"
+    assert panto("-p", "hi", "--model", "file:a").stdout == "From a file.\n"
+
+
 # ---------------------------------------------------------------- signals and pipes
 
 
