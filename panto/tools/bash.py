@@ -14,6 +14,7 @@ from panto.schema.errors import ToolFailure
 from panto.schema.messages import Text
 from panto.schema.view import TextView, View
 from panto.tools import paths
+from panto.tools.boxed import Ending, argv
 from panto.tools.builtin import Builtin
 from panto.tools.jobs import Jobs, exit_words
 from panto.tools.output import Output
@@ -66,21 +67,27 @@ class Bash(Builtin):
         assert isinstance(limit, int | float)
         background = bool(arguments.get("background"))
         output = Output(context.spool, context.mask, None if background else lambda text: context.progress(text, None))
+        boxed = not background and await self._sandbox.in_force(self._spawner)
+        ending = Ending(boxed)
         try:
-            argv = await self._sandbox.wrap(["bash", "-c", command], context.cwd, where, self._spawner)
+            inner = argv(command) if boxed else ["bash", "-c", command]
             child = await self._spawner.start(
-                argv, env=environment(context, PWD=where), cwd=where, stdout=output.write_end, stderr=output.write_end
-            )
+                await self._sandbox.wrap(inner, context.cwd, where, self._spawner),
+                env=environment(context, PWD=where), cwd=where,
+                stdin=ending.write_end, stdout=output.write_end, stderr=output.write_end,
+            )  # fmt: skip
         except BaseException:
             output.abandon()
+            ending.abandon()
             raise
         output.begin()
+        ending.begin(child)
         if background:
             job = self._jobs.add(context, command, child, output)
             said = f"{job.id} is running: bash_output shows what it prints, bash_kill ends it"
             outcome = ToolOutcome(parts=(Text(said),), title=self.title(arguments), fact=job.id, view=TextView(said))
             return ToolReply(outcome)
-        run = _Run(self.title(arguments), child, output, time.monotonic(), self._sandbox)
+        run = _Run(self.title(arguments), child, ending.done, output, time.monotonic(), self._sandbox)
         try:
             return await _foreground(run, float(limit), context)
         except asyncio.CancelledError:
@@ -92,6 +99,7 @@ class Bash(Builtin):
 class _Run:
     title: str
     child: Child
+    done: asyncio.Future[tuple[int, int]]
     output: Output
     start: float
     sandbox: Sandbox
@@ -113,11 +121,11 @@ class _Run:
 async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolReply:
     stop = asyncio.ensure_future(context.cancelled.wait())
     try:
-        await asyncio.wait((run.child.exited, stop), timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((run.done, stop), timeout=limit, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.cancel()
-    if run.child.exited.done():
-        return await _finished(run)
+    if run.done.done():
+        return await _finished(run, *run.done.result())
     stopped = context.cancelled.is_set()
     await end(run.child, context.deadline() if stopped else None)
     await _drained(run.output, 0.03)
@@ -131,8 +139,7 @@ async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolRepl
     raise ToolFailure(f"timed out after {limit:g} s", "timeout", effects="unknown", outcome=outcome)
 
 
-async def _finished(run: _Run) -> ToolReply:
-    code = run.child.exited.result()
+async def _finished(run: _Run, code: int, left: int) -> ToolReply:
     await _drained(run.output, _DRAIN)
     took = time.monotonic() - run.start
     notes = []
@@ -143,10 +150,9 @@ async def _finished(run: _Run) -> ToolReply:
             notes.append(_ADVICE)
         if advice := run.sandbox.note(end_of_it):
             notes.append(advice)
-    if run.child.left:
+    if left:
         where = f"; what they print goes to {run.output.file}" if run.output.file else ""
-        verb = "runs" if run.child.left == 1 else "run"
-        notes.append(f"({count(run.child.left, 'process')} it started still {verb}{where})")
+        notes.append(f"({count(left, 'process')} it started still {'runs' if left == 1 else 'run'}{where})")
     fact = f"{count(run.output.lines, 'line')} · {took:.1f} s" if code == 0 else f"{exit_words(code)} · {took:.1f} s"
     return ToolReply(run.outcome(fact, "\n".join(notes), code != 0))
 
