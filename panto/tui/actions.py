@@ -223,6 +223,12 @@ class Actions(Frame, inherit_bindings=False):
 
         self.push_screen(SettingScreen())
 
+    def action_context(self) -> None:
+        """What fills the context."""
+        from panto.tui.screens.context import ContextScreen
+
+        self.push_screen(ContextScreen())
+
     def action_theme(self) -> None:
         """Choose the colours."""
         from panto.tui.screens.themes import ThemeScreen

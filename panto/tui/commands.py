@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 VISUAL = (
     CommandRow("agents", "child agents and their transcripts"),
+    CommandRow("context", "what fills the context, by part"),
     CommandRow("copy", "copy the last answer"),
     CommandRow("help", "keys and commands"),
     CommandRow("model", "choose the model", "[name]"),
@@ -42,6 +43,7 @@ class Commands:
         self._app = app
         self._own: dict[str, Callable[[str], None]] = {
             "agents": lambda _rest: app.action_agents(),
+            "context": lambda _rest: app.action_context(),
             "copy": lambda _rest: app.copy_answer(),
             "exit": lambda _rest: app.action_leave_now(),
             "help": lambda _rest: app.action_help(),

@@ -30,6 +30,7 @@ class Choice(NamedTuple):
     name: str
     meaning: str = ""
     value: str = ""
+    usage: str = ""
 
 
 def wanted(text: str, cursor: int) -> Wanted | None:
@@ -65,8 +66,7 @@ def commands(rows: Iterable[CommandRow], typed: str) -> list[Choice]:
     ranked = sorted((place, row.name, row) for row in rows if (place := rank(row.name.lstrip("/"), typed)) is not None)
     if ranked and ranked[0][0] < 3:
         ranked = [one for one in ranked if one[0] < 3]
-    return [Choice(f"/{name}" + (" " if row.usage else ""), f"/{name}{' ' + row.usage if row.usage else ''}",
-                   row.description, row.value)
+    return [Choice(f"/{name}" + (" " if row.usage else ""), f"/{name}", row.description, row.value, row.usage)
             for _, _, row in ranked for name in [row.name.lstrip("/")]]  # fmt: skip
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from panto.schema.signals import Left
 from panto.tui.now import Now
-from panto.tui.sanitize import clean, clean_line
+from panto.tui.sanitize import clean_line
 from panto.tui.settings import ScreenSettings
 from panto.tui.units import money, plural, tokens
 
 ANSWER_LINES = 20
 
 
-def farewell(now: Now, left: Left | None, settings: ScreenSettings) -> tuple[str, ...]:
-    """The lines, none for a session in which nothing was said or with `leave = "nothing"`."""
+def farewell(now: Now, left: Left | None, settings: ScreenSettings, shown: Sequence[str]) -> tuple[str, ...]:
+    """The lines, none for a session in which nothing was said or with `leave = "nothing"`.
+
+    `shown`: the last answer as it was drawn, or all of the transcript with `leave = "all"`.
+    """
     if settings.leave == "nothing" or not now.turns:
         return ()
     title = (now.status.title if now.status else "") or now.first_prompt
-    answer = clean(now.answer).strip("\n").split("\n") if now.answer else []
+    answer = list(shown)
     if settings.leave == "last" and len(answer) > ANSWER_LINES:
         answer = [*answer[: ANSWER_LINES - 1], f"… {len(answer) - ANSWER_LINES + 1} more lines"]
     facts = [plural(now.turns, "turn"), f"{tokens(now.tokens)} tokens", money(now.cost or 0.0)]

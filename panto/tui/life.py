@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from panto.schema.client import Client
 from panto.schema.errors import PantoError, UsageError
@@ -20,6 +20,9 @@ from panto.tui.settings import ScreenSettings
 from panto.tui.terminal import GRACE_S, Terminal, restore_and_die, take
 
 log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from panto.tui.app import PantoApp
+
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -61,8 +64,18 @@ async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, set
         log.error("the screen failed", exc_info=failure)
         way = f"nothing is lost: panto --resume {app.now.primary[:8]}   (details are in the log)"
         raise PantoError(f"the screen failed: {type(failure).__name__}: {failure}", way) from failure
-    lines = farewell(app.now, app.left, settings) if not guard.number else ()
+    lines = () if guard.number else farewell(app.now, app.left, settings, _shown(app, settings))
     return Farewell(128 + guard.number if guard.number else code or 0, lines)
+
+
+def _shown(app: PantoApp, settings: ScreenSettings) -> list[str]:
+    """What the scrollback gets of the transcript."""
+    from panto.tui.printed import item_lines, last_answer
+
+    items = app.transcript.story.items
+    if settings.leave == "all":
+        return [line.text.removeprefix("  ").rstrip() for line in item_lines(items, app.look)]
+    return last_answer(items, app.look) if app.now.answer else []
 
 
 def _prepare_environment() -> None:

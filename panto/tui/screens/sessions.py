@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 
 from panto.schema.ops import DeleteSession, Fork, OpenSession, Rename
-from panto.schema.queries import AskPreview, AskSessions, History, SessionRow
+from panto.schema.queries import AskPreview, AskSessions, SessionRow
 from panto.tui.draft import Draft
+from panto.tui.printed import history_lines
 from panto.tui.sanitize import clean_line
 from panto.tui.screens.overlay import Overlay
-from panto.tui.transcript import Story
 from panto.tui.units import money
-from panto.tui.widgets.layout import gap_between
-from panto.tui.widgets.lines import BLANK, Line, Look, Run
+from panto.tui.widgets.lines import Look, Run
 from panto.tui.widgets.panel import PLAIN
 from panto.tui.widgets.picker import Entry, PickerPanel
 from panto.tui.widgets.status import short_path
@@ -46,7 +45,7 @@ class Sessions(PickerPanel):
             AskSessions("" if self.everywhere else self.cwd, self.filter.text.strip(), 200)
         )
         if number == self._number:
-            self.entries = [self._row(row) for row in rows or ()]
+            self.entries = [self._row(row) for row in rows or () if row.turns or row.broken or row.last_prompt]
 
     def _row(self, row: SessionRow) -> Entry:
         aside = self.palette.aside
@@ -55,10 +54,15 @@ class Sessions(PickerPanel):
         left.append((title, PLAIN))
         right: list[Run] = [(f"{money(row.cost or 0.0)}  ", aside), (f"{age(row.time):>10}", aside)]
         last = clean_line(row.last_prompt)
-        notes = [f"› {last}" if last and last != title else "", "open in another terminal" if row.owner else "",
+        notes = [f"› {last}" if last and last != title else "", self._held(row),
                  clean_line(row.broken), short_path(row.cwd) if self.everywhere else ""]  # fmt: skip
         style = self.palette.attention if row.broken else aside
         return Entry(row, left, right, [(" · ".join(note for note in notes if note) or row.short, style)])
+
+    def _held(self, row: SessionRow) -> str:
+        if row.id == self.panto.now.primary:
+            return "open here"
+        return "open in another terminal" if row.owner else ""
 
     def moved(self) -> None:
         """Preview the current one."""
@@ -73,7 +77,7 @@ class Sessions(PickerPanel):
             return
         width = max(20, self.size.width - self.size.width * 6 // 10 - 3)
         look = self.panto.look
-        made = story_lines(history, Look(width, 24, look.palette, look.glyphs, 0, look.now, False))
+        made = history_lines(history, Look(width, 24, look.palette, look.glyphs, 0, look.now, False))
         self.preview = made[-max(1, self.size.height - 5) :]
         self.redraw()
 
@@ -114,7 +118,7 @@ class Sessions(PickerPanel):
     async def _whole(self, row: SessionRow) -> None:
         history = await self.panto.link.ask(AskPreview(row.id, 100_000))
         if history is not None:
-            self.panto.show_text("\n".join(one.text for one in story_lines(history, self.panto.look)))
+            self.panto.show_text("\n".join(one.text for one in history_lines(history, self.panto.look)))
 
     def named(self, entry: Entry | None, text: str) -> None:
         """A new title."""
@@ -133,20 +137,6 @@ class Sessions(PickerPanel):
     async def _then_reload(self, op: Rename | DeleteSession) -> None:
         await self.panto.link.do(op)
         self.reload()
-
-
-def story_lines(history: History, look: Look) -> list[Line]:
-    """A history as the rows of a transcript."""
-    story = Story(time.time)
-    story.load(history)
-    rows: list[Line] = []
-    before = None
-    for item in story.items:
-        made = item.lines(look)
-        if made:
-            rows += [BLANK] * gap_between(before, item.kind) + list(made)
-            before = item.kind
-    return rows
 
 
 def age(then: float) -> str:

@@ -56,15 +56,17 @@ class Completion(Panel):
         if not self.choices:
             return [sides([("  " + self.message, self.palette.aside)], [], width)]
         shown = self.choices[self.top : self.top + height]
-        names = min(max(width_of(clean_line(one.name)) for one in shown), max(16, width // 2))
+        names = min(max(width_of(_named(one)) for one in shown), max(16, width // 2))
         return [self._row(at + self.top, one, names, width) for at, one in enumerate(shown)]
 
     def _row(self, at: int, choice: Choice, names: int, width: int) -> Line:
         here = at == self.chosen
         name = cut(clean_line(choice.name), names)
+        usage = cut(_named(choice).removeprefix(name), names - width_of(name))
         left = [
             ("▸ " if here else "  ", self.palette.accent),
-            (name + " " * (names - width_of(name) + 2), Style(bold=True) if here else PLAIN),
+            (name, Style(bold=True) if here else PLAIN),
+            (usage + " " * (names - width_of(name) - width_of(usage) + 2), self.palette.aside),
             (clean_line(choice.meaning), self.palette.aside),
         ]
         right = [(clean_line(choice.value) + "  ", self.palette.aside)] if choice.value else []
@@ -77,3 +79,8 @@ class Completion(Panel):
         if at < len(self.choices):
             self.chosen = at
             self.panto.take_completion()
+
+
+def _named(choice: Choice) -> str:
+    name = clean_line(choice.name)
+    return f"{name} {clean_line(choice.usage)}" if choice.usage else name

@@ -20,6 +20,7 @@ from panto.schema.signals import ContributionsChanged, RetryResumed, RetryWaitin
 from panto.schema.view import DiffView
 from panto.tui.farewell import farewell
 from panto.tui.now import MODES
+from panto.tui.printed import last_answer
 from panto.tui.settings import ScreenSettings
 from tests.tui.app.stage import SETTINGS, Stage, stage
 from tests.tui.stub_client import DIGEST, ME, STATUS, StubClient
@@ -383,13 +384,14 @@ def test_the_farewell_is_the_answer_what_it_cost_and_the_way_back() -> None:
     async def run() -> None:
         async with stage() as on:
             on.client.begin("Fix the total")
-            on.client.answer("\n".join(f"line {number}" for number in range(30)))
+            on.client.answer("\n\n".join(f"line {number}" for number in range(30)))
             on.client.end()
             await on.until(lambda: on.app.now.answer and not on.app.now.busy)
-            lines = farewell(on.app.now, None, SETTINGS)
-            assert lines[1] == "  line 0" and "  … 11 more lines" in lines
+            shown = last_answer(on.app.transcript.story.items, on.app.look)
+            lines = farewell(on.app.now, None, SETTINGS, shown)
+            assert lines[1] == "  line 0" and "  … 40 more lines" in lines
             assert "1 turn" in lines[-3] and "$0.12" in lines[-3]
             assert lines[-1] == f"  panto --resume {ME[:8]}"
-            assert farewell(on.app.now, None, SETTINGS._replace(leave="nothing")) == ()
+            assert farewell(on.app.now, None, SETTINGS._replace(leave="nothing"), shown) == ()
 
     asyncio.run(run())

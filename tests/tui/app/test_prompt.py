@@ -213,7 +213,7 @@ def test_the_list_of_commands_opens_over_the_transcript_and_moves_nothing() -> N
             await on.see("/mode <mode>")
             rows = on.rows()
             assert rows[-2].startswith("› /mo")
-            assert rows[-3].endswith("2 of 17 ──")
+            assert rows[-3].endswith("2 of 18 ──")
             assert rows[-5].split()[0] == "/mode" and rows[-4].split()[0] == "/model"
             await on.press("escape")
             assert "/model" not in on.text()
@@ -233,7 +233,7 @@ def test_enter_runs_what_is_typed_or_what_an_arrow_chose_and_tab_takes_the_first
             assert on.app.composer.draft.text == "/cost"
             await on.press("ctrl+u")
             await on.typed("/co")
-            await on.press("down", "down", "down", "enter")
+            await on.press("down", "down", "down", "down", "enter")
             await on.until(lambda: on.client.ops)
             assert on.client.ops == [RunCommand("/cost")]
 
