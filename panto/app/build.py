@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from panto.agent.ports import Limits
-from panto.app import rooms
+from panto.app import extensions, rooms
 from panto.app.catalog import Models
 from panto.app.ground import Ground
 from panto.app.log import Log
@@ -16,12 +17,16 @@ from panto.providers import complete
 from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
 from panto.schema.client import Client
 from panto.schema.errors import UsageError
-from panto.schema.ops import SetMode
+from panto.schema.ops import Op, SetMode, Shutdown
 from panto.schema.signals import Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.registry import Registry
 from panto.tools.sandbox import Sandbox
+
+Level = Literal["info", "attention", "wrong"]
+if TYPE_CHECKING:
+    from panto.lua.extensions import Extensions
 
 NO_MODEL = "no model is configured, and no model server was found on this machine"
 NO_MODEL_HINT = "panto login PROVIDER stores a key, --model names a model, panto doctor says what is missing"
@@ -61,20 +66,28 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     house.push_async_callback(rooms.close_hands, hands)
     registry = Registry(builtin_tools(hands))
 
+    listeners = extensions.listeners() if start.extensions and extensions.anything(ground) else None
     store = await opening
     notices: rooms.Notices = []
     shared = _shared(ground, start, store, models, default, registry, notices, log)
+    if listeners:
+        shared.hooks = shared.observer = listeners
     scheduler = Scheduler(shared, hands.jobs)
     agent = await _session(scheduler, ground, start, default)
     if not start.attended:
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
-    client.notices = [*notices, *([(store.notice, "")] if store.notice else [])]
-    client.notices += [(f"a model server runs on this machine: {name}", "/model picks a model") for name in found]
+    client.unheard = []
+    for text, hint in (*notices, *([(store.notice, "")] if store.notice else ())):
+        client.show(text, level="attention", hint=hint)
+    for name in found:
+        client.show(f"a model server runs on this machine: {name}", hint="/model picks a model")
     for command in rooms.commands(client, ground):
         client.commands.register(command)
     if "mode" in start.asked and agent.mode != config.mode:
         await client.submit(SetMode(config.mode))
+    if listeners:
+        client.loaded = await extensions.load(ground, client, listeners, hands.spawner, models)
     return client
 
 
@@ -122,16 +135,28 @@ def _shared(
 
 
 class House(LocalClient):
-    """The client, which tells its first reader what was found while everything was built."""
+    """The client, which keeps what is said while everything is built for its first reader, and ends extensions."""
 
-    notices: list[tuple[str, str]]
+    loaded: Extensions | None = None
+    unheard: list[tuple[str, Level, str, str]] | None = None
+
+    def show(self, text: str, *, level: Level = "info", hint: str = "", key: str = "") -> None:
+        if self.unheard is None:
+            super().show(text, level=level, hint=hint, key=key)
+        else:
+            self.unheard.append((text, level, hint, key))
 
     def subscribe(self) -> AsyncIterator[Update]:
         updates = super().subscribe()
-        for text, hint in self.notices:
-            self.show(text, level="attention", hint=hint)
-        self.notices = []
+        unheard, self.unheard = self.unheard, None
+        for text, level, hint, key in unheard or ():
+            self.show(text, level=level, hint=hint, key=key)
         return updates
+
+    async def submit(self, op: Op) -> None:
+        if isinstance(op, Shutdown) and self.loaded is not None:
+            await self.loaded.close()  # while there are still agents for its last words
+        await super().submit(op)
 
 
 async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: str) -> Agent:

@@ -36,8 +36,8 @@ class Loaded:
 
     config: Config = field(default_factory=Config)
     tree: dict[str, Any] = field(default_factory=dict)
-    rules: list[tuple[str, str, str]] = field(default_factory=list)
-    """Permission rules in order: allow, ask or deny; the text; the layer's name."""
+    added: list[tuple[Path, str, str]] = field(default_factory=list)
+    """Entries of the lists to which layers add, in order: the key, the text, the layer's name."""
     sources: dict[Path, str] = field(default_factory=dict)
     problems: list[ConfigError] = field(default_factory=list)
 
@@ -77,8 +77,8 @@ def load(layers: list[Layer]) -> Loaded:
         out.problems += layer.problems
         good = _checked(Config, layer.table, (), layer, out.problems)
         _merge(out.tree, good, (), layer, out.sources)
-        for effect, texts in good.get("permissions", {}).items():
-            out.rules += [(effect, text, layer.name) for text in texts]
+        for table, key in sorted(ADDING):
+            out.added += [((table, key), text, layer.name) for text in good.get(table, {}).get(key, ())]
     out.config = msgspec.convert(out.tree, Config)
     return out
 

@@ -34,7 +34,9 @@ def rules(ground: Ground, notices: Notices) -> tuple[Rule, ...]:
     """The permission rules in force; a line that is no rule becomes a notice."""
     out = []
     project = str(ground.paths.project_config)
-    for effect, text, layer in ground.loaded.rules:
+    for (table, effect), text, layer in ground.loaded.added:
+        if table != "permissions":
+            continue
         scope: Literal["user", "project"] = "project" if layer == project else "user"
         try:
             out.append(Rule.parse(text, cast(Literal["allow", "ask", "deny"], effect), scope))

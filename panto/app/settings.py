@@ -145,6 +145,8 @@ class Config(Settings, frozen=True):
     compaction: Compaction = Compaction()
 
 
-ADDING = {("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny"), ("extensions", "rocks"),
-          ("extensions", "paths")}  # fmt: skip
+ADDING: set[tuple[str, str]] = {
+    ("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny"),
+    ("extensions", "rocks"), ("extensions", "paths"),
+}  # fmt: skip
 """Lists to which a later layer adds. A project can add a rule; it cannot take away the person's deny."""

@@ -1,0 +1,94 @@
+"""Which extensions there are to load: from the settings, the person's folders, and a trusted project's.
+
+The Lua room is imported only where there is one: it costs more than the rest of a start without a screen.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from panto.app.ground import Ground
+from panto.app.paths import shipped_extensions, shipped_rocks
+
+if TYPE_CHECKING:
+    from panto.app.catalog import Models
+    from panto.lua import Listeners, LuaSettings
+    from panto.lua.extensions import Extensions
+    from panto.scheduler import LocalClient
+    from panto.tools.processes import Spawner
+
+
+def anything(ground: Ground) -> bool:
+    """Whether there may be something to load."""
+    named = ground.config.extensions
+    project = ground.paths.project if ground.trust.agreed else None
+    folders = (ground.paths.config_dir, project)
+    return bool(named.rocks or named.paths) or any(_filled(folder / "extensions") for folder in folders if folder)
+
+
+def _filled(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(True for _ in entries)
+    except OSError:
+        return False
+
+
+def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
+    """What the Lua room is told. `hidden`: variables that no extension may see."""
+    from panto.lua import LuaSettings
+
+    config, paths = ground.config, ground.paths
+    project = paths.project if ground.trust.agreed else None
+    named = [_place(text, layer) for key, text, layer in ground.loaded.added if key == ("extensions", "paths")]
+    rocks = [text.partition(" ") for text in config.extensions.rocks]
+    trees = [paths.data_dir / "rocks" if paths.data_dir else None, project / "rocks" if project else None]
+    return LuaSettings(
+        shipped=shipped_extensions(),
+        active=tuple(place for place in named if isinstance(place, str)),
+        rocks=tuple((name, version.strip()) for name, _, version in rocks),
+        shipped_rocks={folder.name: folder for folder in _folders(shipped_rocks())},
+        paths=tuple(place for place in named if isinstance(place, Path)),
+        user=paths.config_dir / "extensions" if paths.config_dir else None,
+        project=project / "extensions" if project else None,
+        trees=tuple(tree for tree in trees if tree is not None),
+        tables=config.extension,
+        env={name: value for name, value in paths.environ.items() if name not in hidden},
+    )
+
+
+def _place(text: str, layer: str) -> Path | str:
+    """A shipped extension's name as it is; else a folder, relative to the file that names it."""
+    if "/" not in text and "~" not in text and (shipped_extensions() / text).is_dir():
+        return text
+    return Path(layer).parent / Path(text).expanduser()
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        return sorted(path for path in root.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def listeners() -> Listeners:
+    """What agents hold of extensions before there are any."""
+    from panto.lua import Listeners
+
+    return Listeners()
+
+
+async def load(
+    ground: Ground, client: LocalClient, listeners: Listeners, spawner: Spawner, models: Models
+) -> Extensions:
+    """Loads all there are; `close()` them before the scheduler."""
+    from panto.lua import open_extensions
+
+    def add_provider(name: str, table: Mapping[str, Any]) -> None:
+        models.tables.setdefault(name, dict(table))
+
+    wanted = settings(ground, models.variables())
+    return await open_extensions(wanted, client, listeners, spawner, add_provider)
