@@ -231,7 +231,8 @@ class Driver:
     def _failed(self, error: BaseException) -> tuple[Any, ...]:
         if not isinstance(error, PantoError | OSError | TimeoutError | LuaCancelled):
             log.error("an op failed", exc_info=error)
-        return False, *error_parts(error)
+        more = {k: v for k in ("status", "retry_after") if (v := getattr(error, k, None))}
+        return False, *error_parts(error), self.bridge.to_lua(more) if more else None
 
     def _answered(self, task: LuaTask, done: asyncio.Future[Any]) -> None:
         if done.cancelled():

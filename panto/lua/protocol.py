@@ -94,8 +94,10 @@ class LuaProvider:
         try:
             open_stream.open(request)
             async for part in open_stream.parts(self._http.settings.idle_s):
-                finished = finished or isinstance(part, FinishPart)
+                finished = isinstance(part, FinishPart)
                 yield part
+                if finished:  # the last part: whatever the stream would still give is not asked for
+                    return
             if not finished:
                 raise ProviderError("malformed", f"protocol {self.protocol} ended its stream without a finish")
         finally:
@@ -122,7 +124,11 @@ class _Stream:
         return self._driver.call(entry, *args, owner=owner, lane=lane, what=what, scope=self._scope.id)
 
     def open(self, request: Request) -> None:
-        shape = msgspec.to_builtins(request) | {"agent": request.agent, "session_id": request.session_id}
+        shape: dict[str, Any] = msgspec.to_builtins(request)
+        shape |= {
+            "agent": request.agent, "session_id": request.session_id, "stream": self._settings.stream,
+            "options": {**self._settings.options, **request.options},
+        }  # fmt: skip
         sent = self._driver.bridge.to_lua(shape)
         outcome = self._call("protocol_open", self._registration.open, self._id, sent, self._id, self._settings.name,
                              what="open")  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Requests:
         try:
             response = await stack.enter_async_context(http.open(method, url, headers=headers, body=data))
             got: dict[str, Any] = {"status": response.status_code, "headers": dict(response.headers)}
+            if spec.get("check") and not 200 <= response.status_code < 300:
+                raise await _refusal(response, url)
             if spec.get("stream"):
                 self._last += 1
                 self.bodies[self._last] = _Body(aiter(response.aiter_bytes()), stack, task)
@@ -106,6 +109,21 @@ class Requests:
         if id in self.bodies and self._driver is not None:
             task = self._driver.loop.create_task(self._close(id))
             self._driver.keep(task)
+
+
+async def _refusal(response: Any, url: str) -> ProviderError:
+    """A vendor's refusal as the error of its kind."""
+    from panto.providers.failure import Place, explain, read_refusal, wait_wish
+
+    body = b""
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > 256 * 1024:
+            break
+    headers = {k.lower(): v for k, v in response.headers.items()}
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    wish = wait_wish(headers, time.time())
+    return explain(Place(host, host, ""), response.status_code, read_refusal(body), retry_after=wish)
 
 
 async def _key(endpoint: Endpoint, spec: dict[str, Any]) -> dict[str, str]:
