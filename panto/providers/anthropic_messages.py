@@ -15,6 +15,8 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 
+import msgspec
+
 from panto.providers.anthropic_messages_reply import NAMESPACE, MessagesReader
 from panto.providers.failure import Failure
 from panto.providers.images import LIMITS, Gate
@@ -26,17 +28,17 @@ from panto.providers.shape import (
     Group,
     IdRule,
     Shaped,
+    Shaper,
     Target,
     clean,
     images_of,
     instruct,
     result_text,
-    shape,
     wire_arguments,
 )
 from panto.providers.wire import (
-    Memo,
     Prepared,
+    Speller,
     check_options,
     encode,
     forced,
@@ -45,7 +47,6 @@ from panto.providers.wire import (
     place_of,
     raw,
     switches,
-    tool_variant,
 )
 from panto.schema.messages import Image, Opaque, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 
@@ -71,7 +72,8 @@ class AnthropicMessages:
     def __init__(self, settings: ProviderSettings) -> None:
         self._settings = settings
         self._known = members(settings, KNOWN)
-        self._memo = Memo()
+        self._speller = Speller()
+        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS, any_model=True))
         self._lessons = Lessons(place_of(settings, "").host)
 
     def key_headers(self, key: str) -> dict[str, str]:
@@ -85,9 +87,8 @@ class AnthropicMessages:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        tools = self._lessons.tools(request)
-        names = Names(tool_variant(tools))
-        shaped = shape(request, Target(self._settings.name, PROTOCOL, _IDS, any_model=True))
+        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        shaped = self._shaper.shape(request)
         limit = request.max_output or spec.max_output or DEFAULT_OUTPUT
         thinking, effort, betas = _thinking(request, spec, on, limit, shaped.stale)
         choice, instruction, note = forced(request, spec, allowed=thinking.get("type") != "enabled")
@@ -97,7 +98,7 @@ class AnthropicMessages:
         cache = on.get("cache") is not False and "cache_control" not in self._lessons.members
         body: dict[str, object] = {"model": request.model, "max_tokens": limit}
         if tools:
-            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
+            body["tools"] = tools
             if choice.kind != "auto":
                 kind = {"none": "none", "required": "any", "named": "tool"}[choice.kind]
                 body["tool_choice"] = {"type": kind, **({"name": names.to_wire(choice.name)} if kind == "tool" else {})}
@@ -115,7 +116,6 @@ class AnthropicMessages:
             body["stream"] = True
         for name in self._lessons.members - set(options):
             body.pop(name, None)
-        self._memo.turn_over()
         headers = {"anthropic-version": str(on.get("version", "2023-06-01"))}
         extra = on.get("betas")
         if names_of := [*betas, *(extra if isinstance(extra, list | tuple) else ())]:
@@ -131,31 +131,32 @@ class AnthropicMessages:
 
     def _messages(self, shaped: Shaped, gate: Gate, names: Names, cache: bool) -> list[object]:
         """Results and what a person says after them are one user message, results first."""
+
+        def make(group: Group) -> list[dict[str, object]]:
+            match group.kind:
+                case "assistant":
+                    return [_assistant(group, names)]
+                case "results":
+                    return _results(group, gate)
+                case "user":
+                    return [
+                        block for message in group.messages for part in message.parts for block in _said(part, gate)
+                    ]
+
         out: list[object] = []
-        turns = _turns(shaped.groups)
-        marks = [at for at, turn in enumerate(turns) if turn[0].kind != "assistant"][-2:] if cache else []
-        for at, turn in enumerate(turns):
-            mark = at in marks
-            first = turn[0]
-            if first.kind == "assistant":
-                kind: object = (first.ids, first.own, first.keep)
-                out.append(self._memo.get(first.messages, kind, _assistant, first, names))
-                continue
-            source: list[object] = [r for g in turn for r, _ in g.results]
-            source += [m for g in turn for m in g.messages]
-            kind = ("user", gate.variant, mark, tuple(i for g in turn for i in g.results_ids()))
-            out.append(self._memo.get(source, kind, _user, turn, gate, mark))
+        said: list[list[msgspec.Raw]] = []  # the contents of the user messages
+        for group, pieces in zip(shaped.groups, self._speller.groups(shaped.groups, gate.variant, make), strict=True):
+            if group.kind == "assistant":
+                out.append(pieces[0])
+            elif out and isinstance(out[-1], dict):
+                said[-1] += pieces
+            else:
+                said.append(list(pieces))
+                out.append({"role": "user", "content": said[-1]})
+        for blocks in said[-2:] if cache else ():
+            marked = {**msgspec.json.decode(blocks[-1]), "cache_control": _CACHE}
+            blocks[-1] = msgspec.Raw(encode(marked))
         return out
-
-
-def _turns(groups: list[Group]) -> list[list[Group]]:
-    turns: list[list[Group]] = []
-    for group in groups:
-        if group.kind == "user" and turns and turns[-1][0].kind == "results":
-            turns[-1].append(group)
-        else:
-            turns.append([group])
-    return turns
 
 
 def _tool(tool: ToolSpec, names: Names) -> dict[str, object]:
@@ -182,20 +183,9 @@ def _system(request: Request, shaped: Shaped, cache: bool) -> list[dict[str, obj
     return out
 
 
-def _user(turn: list[Group], gate: Gate, mark: bool) -> dict[str, object]:
-    blocks: list[dict[str, object]] = []
+def _results(group: Group, gate: Gate) -> list[dict[str, object]]:
     later: list[dict[str, object]] = []
-    for group in turn:
-        for result, wire in group.results:
-            blocks.append(_result(result, wire, gate, later))
-    blocks += later
-    for group in turn:
-        for message in group.messages:
-            for part in message.parts:
-                blocks.extend(_said(part, gate))
-    if mark:
-        blocks[-1] = {**blocks[-1], "cache_control": _CACHE}
-    return {"role": "user", "content": blocks}
+    return [*(_result(result, wire, gate, later) for result, wire in group.results), *later]
 
 
 def _said(part: Part, gate: Gate) -> list[dict[str, object]]:

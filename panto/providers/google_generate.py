@@ -23,17 +23,17 @@ from panto.providers.schemas import for_reply, for_tool
 from panto.providers.shape import (
     Group,
     IdRule,
+    Shaper,
     Target,
     clean,
     images_of,
     instruct,
     result_text,
-    shape,
     wire_arguments,
 )
 from panto.providers.wire import (
-    Memo,
     Prepared,
+    Speller,
     check_options,
     encode,
     forced,
@@ -42,7 +42,6 @@ from panto.providers.wire import (
     place_of,
     raw,
     switches,
-    tool_variant,
 )
 from panto.schema.messages import Image, Message, Part, Reasoning, Request, Text, ToolCall, ToolSpec
 
@@ -62,7 +61,8 @@ class GoogleGenerate:
     def __init__(self, settings: ProviderSettings) -> None:
         self._settings = settings
         self._known = members(settings, KNOWN)
-        self._memo = Memo()
+        self._speller = Speller()
+        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS))
         self._lessons = Lessons(place_of(settings, "").host)
 
     def key_headers(self, key: str) -> dict[str, str]:
@@ -74,9 +74,8 @@ class GoogleGenerate:
         on = _defaults(request.model) | switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        tools = self._lessons.tools(request)
-        names = Names(tool_variant(tools))
-        shaped = shape(request, Target(self._settings.name, PROTOCOL, _IDS))
+        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        shaped = self._shaper.shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
             instruct(shaped, instruction)
@@ -85,8 +84,7 @@ class GoogleGenerate:
         if shaped.head:
             body["systemInstruction"] = {"parts": [{"text": clean(text)} for text in shaped.head]}
         if tools:
-            spelt = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
-            body["tools"] = [{"functionDeclarations": spelt}]
+            body["tools"] = [{"functionDeclarations": tools}]
             if choice.kind != "auto":
                 config: dict[str, object] = {"mode": "NONE" if choice.kind == "none" else "ANY"}
                 if choice.kind == "named":
@@ -96,7 +94,6 @@ class GoogleGenerate:
         body["contents"] = self._contents(shaped.groups, gate, on, names)
         if config := _config(request, spec, on):
             body["generationConfig"] = config
-        self._memo.turn_over()
         method = "streamGenerateContent?alt=sse" if stream else "generateContent"
         path = f"/models/{quote(request.model, safe='')}:{method}"
         reader = GenerateReader(names, place_of(self._settings, request.model))
@@ -107,23 +104,20 @@ class GoogleGenerate:
         return self._lessons.learn(failure, request, ())
 
     def _contents(self, groups: list[Group], gate: Gate, on: dict[str, object], names: Names) -> list[object]:
-        out: list[object] = []
-        signed = bool(on["signatures"])
-        for group in groups:
+        signed, inside = bool(on["signatures"]), bool(on["results_hold_images"])
+
+        def make(group: Group) -> list[dict[str, object]]:
             match group.kind:
                 case "assistant":
-                    kind: object = (group.ids, group.own, group.keep, signed)
-                    out.append(self._memo.get(group.messages, kind, _model, group, names, signed))
+                    return [_model(group, names, signed)]
                 case "results":
-                    source = [result for result, _ in group.results]
-                    kind = (gate.variant, group.results_ids(), group.echoed)
-                    inside = bool(on["results_hold_images"])
-                    out.append(self._memo.get(source, (kind, "results"), _results, group, gate, names, inside))
-                    if not inside and any(images_of(result) for result in source):
-                        out.append(self._memo.get(source, (kind, "images"), _shown, group, gate))
+                    shown = not inside and any(images_of(result) for result, _ in group.results)
+                    return [_results(group, gate, names, inside), *([_shown(group, gate)] if shown else ())]
                 case "user":
-                    out.append(self._memo.get(group.messages, gate.variant, _user, group.messages, gate))
-        return out
+                    return [_user(group.messages, gate)]
+
+        spelt = self._speller.groups(groups, (gate.variant, signed, inside), make)
+        return [piece for pieces in spelt for piece in pieces]
 
 
 def _defaults(model: str) -> dict[str, object]:

@@ -18,6 +18,7 @@ class Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         known = list(dict.fromkeys(names))
+        self.known = tuple(known)
         self._to: dict[str, str] = {n: n for n in known if _fits(n)}
         taken = set(self._to.values())
         spelt: dict[str, list[str]] = {}

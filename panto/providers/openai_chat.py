@@ -36,17 +36,17 @@ from panto.providers.shape import (
     Group,
     IdRule,
     Shaped,
+    Shaper,
     Target,
     clean,
     images_of,
     instruct,
     result_text,
-    shape,
     wire_arguments,
 )
 from panto.providers.wire import (
-    Memo,
     Prepared,
+    Speller,
     cache_key,
     check_options,
     encode,
@@ -56,7 +56,6 @@ from panto.providers.wire import (
     place_of,
     raw,
     switches,
-    tool_variant,
 )
 from panto.schema.messages import Image, Opaque, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 
@@ -96,7 +95,9 @@ class OpenAIChat:
     def __init__(self, settings: ProviderSettings) -> None:
         self._settings = settings
         self._known = members(settings, KNOWN)
-        self._memo = Memo()
+        self._speller = Speller()
+        targets = (Target(settings.name, PROTOCOL, rule) for rule in (_IDS, _NINE))
+        self._shapers = [Shaper(target) for target in targets]
         self._lessons = Lessons(place_of(settings, "").host)
         self._limit = ""  # the limit's member, once a refusal taught it
 
@@ -109,17 +110,15 @@ class OpenAIChat:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        tools = self._lessons.tools(request)
-        names = Names(tool_variant(tools))
-        rule = _NINE if on.get("ids") == "nine" else _IDS
-        shaped = shape(request, Target(self._settings.name, PROTOCOL, rule))
+        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        shaped = self._shapers[on.get("ids") == "nine"].shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
             instruct(shaped, instruction)
             shaped.notes.append(note)
         body: dict[str, object] = {"model": request.model}
         if tools:
-            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
+            body["tools"] = tools
             if choice.kind == "named":
                 body["tool_choice"] = {"type": "function", "function": {"name": names.to_wire(choice.name)}}
             elif choice.kind != "auto":
@@ -140,7 +139,6 @@ class OpenAIChat:
             body["stream_options"] = {"include_usage": True}
         for name in self._lessons.members - set(options):
             body.pop(name, None)
-        self._memo.turn_over()
         reader = ChatReader(names, place_of(self._settings, request.model), on.get("think") == "open")
         return Prepared("/chat/completions", encode(merged(body, options)), reader, notes=shaped.notes)
 
@@ -163,25 +161,24 @@ class OpenAIChat:
                 content = [{"type": "text", "text": head, "cache_control": {"type": "ephemeral"}}]
             out.append({"role": on.get("system_role", "system"), "content": content})
             head = ""
-        before = ""
-        for at, group in enumerate(shaped.groups):
+        opening = head
+
+        def make(group: Group) -> list[dict[str, object]]:
             match group.kind:
                 case "assistant":
-                    kind = (group.ids, group.own, group.keep)
-                    out.append(self._memo.get(group.messages, kind, _assistant, group, on, names))
+                    return [_assistant(group, on, names)]
                 case "results":
-                    for result, wire in group.results:
-                        out.append(self._memo.get((result,), wire, _result, result, wire, on, names))
-                    if any(images_of(result) for result, _ in group.results):
-                        source = [result for result, _ in group.results]
-                        out.append(self._memo.get(source, gate.variant, _shown, group, gate))
+                    return _results(group, gate, on, names)
                 case "user":
-                    if before == "results" and on.get("after_tools"):
-                        out.append({"role": "assistant", "content": on["after_tools"]})
-                    if at == 0 and head:
-                        out.append(_user(group, gate, head))
-                    else:
-                        out.append(self._memo.get(group.messages, gate.variant, _user, group, gate, ""))
+                    return [_user(group, gate, opening if group is shaped.groups[0] else "")]
+
+        switched = tuple(str(on.get(name)) for name in ("reasoning_field", "reasoning_blank", "result_name"))
+        spelt = self._speller.groups(shaped.groups, (gate.variant, opening, switched), make)
+        before = ""
+        for group, pieces in zip(shaped.groups, spelt, strict=True):
+            if group.kind == "user" and before == "results" and on.get("after_tools"):
+                out.append({"role": "assistant", "content": on["after_tools"]})
+            out.extend(pieces)
             before = group.kind
         return out
 
@@ -271,14 +268,16 @@ def _result(result: ToolResult, wire: str, on: dict[str, object], names: Names) 
     return message
 
 
-def _shown(group: Group, gate: Gate) -> dict[str, object]:
-    """The images of a step's results, in a user message after them, since `tool` messages cannot hold any."""
+def _results(group: Group, gate: Gate, on: dict[str, object], names: Names) -> list[dict[str, object]]:
+    """One message a result; images follow in a user message, since `tool` messages cannot hold any."""
+    out: list[dict[str, object]] = []
     content: list[dict[str, object]] = []
-    for result, _ in group.results:
+    for result, wire in group.results:
+        out.append(_result(result, wire, on, names))
         for image in images_of(result):
             content.append({"type": "text", "text": f"Image from {result.name}:"})
             content.append(_image(image, gate))
-    return {"role": "user", "content": content}
+    return [*out, {"role": "user", "content": content}] if content else out
 
 
 def _effort(request: Request, spec: ModelSpec, on: dict[str, object]) -> dict[str, object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 
 import msgspec
 
@@ -25,17 +26,17 @@ from panto.providers.shape import (
     Group,
     IdRule,
     Shaped,
+    Shaper,
     Target,
     clean,
     images_of,
     instruct,
     result_text,
-    shape,
     wire_arguments,
 )
 from panto.providers.wire import (
-    Memo,
     Prepared,
+    Speller,
     cache_key,
     check_options,
     encode,
@@ -45,7 +46,6 @@ from panto.providers.wire import (
     place_of,
     raw,
     switches,
-    tool_variant,
 )
 from panto.schema.messages import Image, Message, Opaque, Part, Reasoning, Request, Text, ToolCall, ToolResult, ToolSpec
 
@@ -67,7 +67,8 @@ class OpenAIResponses:
     def __init__(self, settings: ProviderSettings) -> None:
         self._settings = settings
         self._known = members(settings, KNOWN)
-        self._memo = Memo()
+        self._speller = Speller()
+        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS))
         self._lessons = Lessons(place_of(settings, "").host)
 
     def key_headers(self, key: str) -> dict[str, str]:
@@ -80,16 +81,15 @@ class OpenAIResponses:
         left_out = self._lessons.members
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        tools = self._lessons.tools(request)
-        names = Names(tool_variant(tools))
-        shaped = shape(request, Target(self._settings.name, PROTOCOL, _IDS))
+        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        shaped = self._shaper.shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
             instruct(shaped, instruction)
             shaped.notes.append(note)
         body: dict[str, object] = {"model": request.model, "store": False}
         if tools:
-            body["tools"] = [self._memo.get((tool,), "tool", _tool, tool, names) for tool in tools]
+            body["tools"] = tools
             if choice.kind == "named":
                 body["tool_choice"] = {"type": "function", "name": names.to_wire(choice.name)}
             elif choice.kind != "auto":
@@ -112,7 +112,6 @@ class OpenAIResponses:
             body["stream"] = True
         for name in left_out - set(options):
             body.pop(name, None)
-        self._memo.turn_over()
         reader = ResponsesReader(names, place_of(self._settings, request.model))
         return Prepared("/responses", encode(merged(body, options)), reader, notes=shaped.notes)
 
@@ -127,16 +126,18 @@ class OpenAIResponses:
             if mark:
                 part["prompt_cache_breakpoint"] = {"mode": "explicit"}
             out.append({"role": "developer", "content": [part]})
-        for group in shaped.groups:
+
+        def make(group: Group) -> Sequence[object]:
             match group.kind:
                 case "assistant":
-                    variant = (group.ids, group.own, group.keep)
-                    out.extend(self._memo.many(group.messages, variant, _assistant, group, names))
+                    return _assistant(group, names)
                 case "results":
-                    for result, wire in group.results:
-                        out.append(self._memo.get((result,), (wire, gate.variant), _result, result, wire, gate))
+                    return [_result(result, wire, gate) for result, wire in group.results]
                 case "user":
-                    out.append(self._memo.get(group.messages, gate.variant, _user, group.messages, gate))
+                    return [_user(group.messages, gate)]
+
+        for pieces in self._speller.groups(shaped.groups, gate.variant, make):
+            out.extend(pieces)
         return out
 
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from panto.schema.messages import (
     Image,
     Json,
@@ -101,10 +103,8 @@ class Group:
     results: tuple[tuple[ToolResult, str], ...] = ()
     echoed: frozenset[str] = frozenset()
     """Those of the wire ids that are the provider's own."""
-
-    def results_ids(self) -> tuple[str, ...]:
-        """The results' wire ids."""
-        return tuple(wire for _, wire in self.results)
+    spelt: tuple[object, list[msgspec.Raw]] | None = None
+    """As a wire spelt it, and under what circumstances: a group that stays is not spelt again."""
 
 
 @dataclass(slots=True)
@@ -129,36 +129,109 @@ def sendable(part: Part) -> bool:
             return True
 
 
-def shape(request: Request, target: Target) -> Shaped:
-    """Order the request's conversation for a target. Notes say what had to be left out."""
-    messages = request.messages
-    out = Shaped([b.text for b in request.system if b.text.strip()], [])
-    at = 0
-    while at < len(messages) and messages[at].role == "system":
-        out.head.extend(p.text for p in messages[at].parts if isinstance(p, Text) and p.text.strip())
-        at += 1
-    keep_from = _keep_from(request, target, out)
-    seen: set[str] = set()
-    at = _said(messages, at, out)
-    while at < len(messages):
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What was there before the assistant message at `at`: how many groups, which last, how many notes and wire ids."""
+
+    at: int
+    groups: int
+    last: Group | None  # a later one may have taken its place: people's words are joined
+    notes: int
+    ids: int
+
+
+@dataclass(slots=True)
+class _Known:
+    """A conversation as it was last shaped, to go on from."""
+
+    messages: tuple[Message, ...]
+    key: object
+    groups: list[Group]
+    notes: list[str]
+    ids: dict[str, None]  # in order
+    marks: list[_Mark]
+
+
+MOST_KNOWN = 32
+"""Conversations remembered at once."""
+
+
+class Shaper:
+    """Orders conversations for one target. What was ordered before is kept: a request costs what is new in it.
+
+    Hand in the same Message objects (or equal ones) from request to request.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._known: dict[object, _Known] = {}
+
+    def shape(self, request: Request) -> Shaped:
+        """The request's conversation in order. Notes say what had to be left out."""
+        messages = request.messages
+        out = Shaped([b.text for b in request.system if b.text.strip()], [])
+        first = 0
+        while first < len(messages) and messages[first].role == "system":
+            out.head.extend(p.text for p in messages[first].parts if isinstance(p, Text) and p.text.strip())
+            first += 1
+        keep_from, out.stale = _keep_from(request, self._target)
+        name = (request.model, request.session_id, request.agent)
+        known = self._resume(self._known.pop(name, None), messages, (first, keep_from, request.context_digest))
+        if known.marks:
+            at = known.marks.pop().at
+        else:
+            at = _said(messages, first, known)
+        while at < len(messages):
+            last = known.groups[-1] if known.groups else None
+            known.marks.append(_Mark(at, len(known.groups), last, len(known.notes), len(known.ids)))
+            at = self._assistant(request, at, at >= keep_from, known)
+        self._known[name] = known
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        out.groups, out.notes = list(known.groups), list(dict.fromkeys(known.notes))
+        if not out.groups or out.groups[-1].kind == "assistant":
+            out.groups.append(Group("user", (CONTINUE,)))
+        return out
+
+    def _resume(self, known: _Known | None, messages: tuple[Message, ...], key: object) -> _Known:
+        """The state before the last assistant message that is still as it was, or a new one."""
+        if known is None or known.key != key:
+            return _Known(messages, key, [], [], {}, [])
+        same = 0
+        for one, two in zip(known.messages, messages, strict=False):
+            if one is not two and one != two:
+                break
+            same += 1
+        marks = known.marks
+        while marks and marks[-1].at >= same:  # that message, or what follows it, may be another now
+            marks.pop()
+        if not marks:
+            return _Known(messages, key, [], [], {}, [])
+        mark = marks[-1]
+        del known.notes[mark.notes :]
+        known.groups[max(0, mark.groups - 1) :] = [mark.last] if mark.last is not None else []
+        for wire in list(known.ids)[mark.ids :]:
+            del known.ids[wire]
+        known.messages = messages
+        return known
+
+    def _assistant(self, request: Request, at: int, bound: bool, known: _Known) -> int:
+        """Add an assistant message, its results, and what is said after them; returns the next one's index."""
+        messages, target, groups = request.messages, self._target, known.groups
         message = messages[at]
-        after = at + 1
         if any(sendable(p) for p in message.parts):
-            if not out.groups or out.groups[-1].kind == "assistant":
-                out.groups.append(Group("user", (CONTINUE,)))
+            if not groups or groups[-1].kind == "assistant":
+                groups.append(Group("user", (CONTINUE,)))
             own = target.own(message, request.model)
             calls = [p for p in message.parts if isinstance(p, ToolCall)]
-            ids = tuple(_wire_id(call, own, target.ids, seen) for call in calls)
+            ids = tuple(_wire_id(call, own, target.ids, known.ids) for call in calls)
             echoed = frozenset(wire for call, wire in zip(calls, ids, strict=True) if wire == call.provider_id)
-            keep = own and (at >= keep_from or message.in_progress)
-            out.groups.append(Group("assistant", (message,), ids, own, keep, echoed=echoed))
+            keep = own and (bound or message.in_progress)
+            groups.append(Group("assistant", (message,), ids, own, keep, echoed=echoed))
             if calls:
-                answers = _answers(messages, after, calls, ids, out)
-                out.groups.append(Group("results", own=own, results=answers, echoed=echoed))
-        at = _said(messages, after, out, answered=True)
-    if not out.groups or out.groups[-1].kind == "assistant":
-        out.groups.append(Group("user", (CONTINUE,)))
-    return out
+                answers = _answers(messages, at + 1, calls, ids, known)
+                groups.append(Group("results", own=own, results=answers, echoed=echoed))
+        return _said(messages, at + 1, known, answered=True)
 
 
 def instruct(shaped: Shaped, text: str) -> None:
@@ -166,16 +239,18 @@ def instruct(shaped: Shaped, text: str) -> None:
     message = Message("user", (Text(text),))
     last = shaped.groups[-1]
     if last.kind == "user":
-        last.messages = (*last.messages, message)
+        shaped.groups[-1] = Group("user", (*last.messages, message))
     else:
         shaped.groups.append(Group("user", (message,)))
 
 
-def _keep_from(request: Request, target: Target, out: Shaped) -> int:
+def _keep_from(request: Request, target: Target) -> tuple[int, bool]:
     """The message from which on reasoning is kept: behind the last one that was made under another prefix.
 
-    Vendors bind a block to all that stood before it, earlier blocks included: only a front may be cut away.
+    Vendors bind a block to all that stood before it, earlier blocks included: only a front may be cut away. Also
+    whether the turn in progress holds such a one.
     """
+    stale = False
     for at in range(len(request.messages) - 1, -1, -1):
         message = request.messages[at]
         if message.role != "assistant" or message.made_under == request.context_digest:
@@ -183,13 +258,13 @@ def _keep_from(request: Request, target: Target, out: Shaped) -> int:
         if not target.own(message, request.model):
             continue
         if message.in_progress:
-            out.stale = True
+            stale = True
             continue
-        return at + 1
-    return 0
+        return at + 1, stale
+    return 0, stale
 
 
-def _said(messages: Sequence[Message], at: int, out: Shaped, answered: bool = False) -> int:
+def _said(messages: Sequence[Message], at: int, out: _Known, answered: bool = False) -> int:
     """Join what people and the host say up to the next assistant message into one group; returns its index."""
     said: list[Message] = []
     stray = 0
@@ -204,7 +279,7 @@ def _said(messages: Sequence[Message], at: int, out: Shaped, answered: bool = Fa
         out.notes.append("a tool result without its call was left out of the request")
     if said:
         if out.groups and out.groups[-1].kind == "user":
-            out.groups[-1].messages += tuple(said)
+            out.groups[-1] = Group("user", (*out.groups[-1].messages, *said))
         else:
             out.groups.append(Group("user", tuple(said)))
     return at
@@ -216,7 +291,7 @@ def marked(message: Message) -> Message:
     return Message("user", (Text(f"<system>\n{text}\n</system>"),))
 
 
-def _wire_id(call: ToolCall, own: bool, rule: IdRule, seen: set[str]) -> str:
+def _wire_id(call: ToolCall, own: bool, rule: IdRule, seen: dict[str, None]) -> str:
     """The provider's own id where it may be echoed, fits and is new; else one made from panto's."""
     wire = call.provider_id
     if not (own and wire and wire not in seen and rule.shape.fullmatch(wire)):
@@ -225,12 +300,12 @@ def _wire_id(call: ToolCall, own: bool, rule: IdRule, seen: set[str]) -> str:
         while wire in seen:
             seed += "+"
             wire = rule.make(seed)
-    seen.add(wire)
+    seen[wire] = None
     return wire
 
 
 def _answers(
-    messages: Sequence[Message], at: int, calls: Sequence[ToolCall], ids: Sequence[str], out: Shaped
+    messages: Sequence[Message], at: int, calls: Sequence[ToolCall], ids: Sequence[str], out: _Known
 ) -> tuple[tuple[ToolResult, str], ...]:
     left: list[ToolResult] = []
     while at < len(messages) and messages[at].role != "assistant":

@@ -1,4 +1,4 @@
-"""What every wire protocol shares: the pure seam between a protocol and the network, and its memory of spelt parts."""
+"""What every wire protocol shares: the pure seam between a protocol and the network, and how things are spelt."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVarTuple
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from panto.providers.failure import Failure, Place
 from panto.providers.model import ModelSpec, ProviderSettings
+from panto.providers.names import Names
+from panto.providers.shape import Group
 from panto.schema.messages import Request, ToolChoice, ToolSpec
 from panto.schema.stream import StreamPart
 
 encode = msgspec.json.encode
-Given = TypeVarTuple("Given")
 
 
 class Reader(Protocol):
@@ -73,43 +74,33 @@ class Wire(Protocol):
         ...
 
 
-class Memo:
-    """Encoded pieces by the identity of the values they were made from: a message is spelt once, not once a request.
-
-    Hand in the same objects from request to request and a long conversation costs what is new of it. `source` are the
-    objects a piece is made from, `variant` (hashable) what else it depends on; what `make(*given)` returns is encoded.
-    """
+class Speller:
+    """Spells tools and groups once, and again only where something they depend on has changed."""
 
     def __init__(self) -> None:
-        self._young: dict[object, tuple[object, list[msgspec.Raw]]] = {}
-        self._old: dict[object, tuple[object, list[msgspec.Raw]]] = {}
+        self._tools: tuple[tuple[ToolSpec, ...], Names, list[msgspec.Raw]] = ((), Names(()), [])
 
-    def get(
-        self, source: Sequence[object], variant: object, make: Callable[[*Given], object], *given: *Given
-    ) -> msgspec.Raw:
-        """The JSON of one value."""
-        return self._pieces(source, variant, lambda: [make(*given)])[0]
+    def tools(
+        self, tools: tuple[ToolSpec, ...], make: Callable[[ToolSpec, Names], object]
+    ) -> tuple[Names, list[msgspec.Raw]]:
+        """The tools' names for this wire, and each tool's JSON."""
+        if tools != self._tools[0]:
+            names = Names(tool.name for tool in tools)
+            self._tools = tools, names, [msgspec.Raw(encode(make(tool, names))) for tool in tools]
+        return self._tools[1], self._tools[2]
 
-    def many(
-        self, source: Sequence[object], variant: object, make: Callable[[*Given], Sequence[object]], *given: *Given
-    ) -> list[msgspec.Raw]:
-        """The JSON of each of several values."""
-        return self._pieces(source, variant, lambda: make(*given))
-
-    def _pieces(
-        self, source: Sequence[object], variant: object, make: Callable[[], Sequence[object]]
-    ) -> list[msgspec.Raw]:
-        key = (tuple(map(id, source)), variant)
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key) or (tuple(source), [msgspec.Raw(encode(value)) for value in make()])
-            self._young[key] = found
-        return found[1]
-
-    def turn_over(self) -> None:
-        """Call once a request: forgets what has not been used for a long time."""
-        if len(self._young) > 8192:
-            self._old, self._young = self._young, {}
+    def groups(
+        self, groups: Sequence[Group], depends: object, make: Callable[[Group], Sequence[object]]
+    ) -> list[list[msgspec.Raw]]:
+        """The JSON of what `make` gives for each group; `depends` is all else that bears on it, the tools apart."""
+        depends = (self._tools[1].known, depends)
+        out: list[list[msgspec.Raw]] = []
+        for group in groups:
+            spelt = group.spelt
+            if spelt is None or spelt[0] != depends:
+                spelt = group.spelt = (depends, [msgspec.Raw(encode(value)) for value in make(group)])
+            out.append(spelt[1])
+        return out
 
 
 def raw(text: str | bytes) -> msgspec.Raw:
@@ -186,11 +177,6 @@ def cache_key(request: Request, head: Sequence[str]) -> str:
     """The same for all requests of one conversation, telling nothing of it."""
     seed = "\0".join((request.session_id, request.agent, request.model, *head))
     return hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def tool_variant(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """What of a tool list changes how names are spelt."""
-    return tuple(tool.name for tool in tools)
 
 
 _HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"

@@ -15,7 +15,7 @@ from panto.providers.google_generate import GoogleGenerate
 from panto.providers.openai_chat import OpenAIChat
 from panto.providers.openai_responses import OpenAIResponses
 from panto.providers.wire import Wire
-from panto.schema.messages import Message, Request, Text
+from panto.schema.messages import Message, Request, Text, ToolChoice
 from tests.conftest import PROFILE
 from tests.providers.histories import MODELS, conversations, protocols, requests
 from tests.wire_check import Protocol, refusal
@@ -103,9 +103,7 @@ def test_what_was_sent_stays_the_beginning_of_what_is_sent_next(
     after = _items(protocol, one.prepare(second, spec(request.model), stream=True).body)
     assert after[: len(before) - 1] == before[:-1]
     fresh = wire(protocol).prepare(second, spec(request.model), stream=True).body
-    assert fresh == one.prepare(second, spec(request.model), stream=True).body, (
-        "the memory of spelt parts changes bytes"
-    )
+    assert fresh == one.prepare(second, spec(request.model), stream=True).body, "what was spelt before changes bytes"
 
 
 @settings(max_examples=MANY // 8)
@@ -115,3 +113,21 @@ def test_a_conversation_with_two_models_in_turn_keeps_to_the_rules(protocol: Pro
     for model in (*MODELS, MODELS[0]):
         made = one.prepare(Request(model, request.system, request.messages, request.tools), spec(model), stream=True)
         assert refused(protocol, made) is None
+
+
+@settings(max_examples=MANY // 4)
+@given(protocols, requests(), st.lists(st.tuples(st.integers(0, 30), conversations(3, 20), st.booleans()), max_size=4))
+def test_a_wire_that_has_seen_other_conversations_spells_as_a_fresh_one(
+    protocol: Protocol, request: Request, edits: list[tuple[int, tuple[Message, ...], bool]]
+) -> None:
+    """Cut, continued elsewhere, compacted, with other tools: what is remembered never shows."""
+    one = wire(protocol)
+    one.prepare(request, spec(request.model), stream=True)
+    for at, more, fewer in edits:
+        running = tuple(replace(m, in_progress=True) for m in request.messages[at:]) if fewer else ()
+        request = replace(request, messages=(*request.messages[:at], *running, *more))
+        if fewer:
+            request = replace(request, tools=request.tools[1:], tool_choice=ToolChoice())
+        fresh = wire(protocol).prepare(request, spec(request.model), stream=True)
+        again = one.prepare(request, spec(request.model), stream=True)
+        assert (again.body, again.notes) == (fresh.body, fresh.notes)
