@@ -118,7 +118,7 @@ class ApprovalRequest:
 
 
 def request(tool: Tool, arguments: Mapping[str, object], cwd: str) -> ApprovalRequest:
-    """The request for a call with checked arguments. Raises ToolFailure for a path that is ambiguous."""
+    """The request for a call with checked arguments."""
     name = tool.spec.name
     return ApprovalRequest(name, tool.approval, arguments, tool.paths(arguments, cwd), cwd, tool.title(arguments))
 

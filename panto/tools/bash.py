@@ -51,7 +51,7 @@ class Bash(Builtin):
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
         where = arguments.get("cwd")
-        return (paths.real(str(where), cwd),) if where else ()
+        return paths.touched(str(where), cwd) if where else ()
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         return TextView(visible(str(arguments["command"])))

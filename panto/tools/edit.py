@@ -32,7 +32,7 @@ class Edit(Builtin):
     approval: Approval = "edit"
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(str(arguments["path"]), cwd),)
+        return paths.touched(str(arguments["path"]), cwd)
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         return await asyncio.to_thread(_preview, str(arguments["path"]), replacements(arguments), context.cwd)

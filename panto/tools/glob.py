@@ -36,7 +36,7 @@ class Glob(Builtin):
         self._spawner = spawner
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(_parts(arguments)[0], cwd),)
+        return paths.touched(_parts(arguments)[0], cwd)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         start, pattern = _parts(arguments)

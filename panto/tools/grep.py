@@ -69,7 +69,7 @@ class Grep(Builtin):
         self._spawner = spawner
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(str(arguments.get("path") or "."), cwd),)
+        return paths.touched(str(arguments.get("path") or "."), cwd)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         where = await asyncio.to_thread(place, arguments, context.cwd)

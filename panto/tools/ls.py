@@ -32,7 +32,7 @@ class Ls(Builtin):
     approval: Approval = "read"
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(str(arguments.get("path") or "."), cwd),)
+        return paths.touched(str(arguments.get("path") or "."), cwd)
 
     def title(self, arguments: Mapping[str, object]) -> str:
         return super().title({"path": arguments.get("path") or "."})

@@ -43,6 +43,17 @@ def real(path: str, cwd: str, *, new: bool = False) -> str:
     return os.path.realpath(written)
 
 
+def touched(path: str, cwd: str, *, new: bool = False) -> tuple[str, ...]:
+    """The real path a call would touch, as `real` has it, for rules; never raises.
+
+    A path that `real` refuses is given as it is written: the call itself will be refused before it does anything.
+    """
+    try:
+        return (real(path, cwd, new=new),)
+    except ToolFailure:
+        return (os.path.realpath(absolute(path.replace("\0", ""), cwd)),)
+
+
 def _by_appearance(written: str, keep_last: bool) -> str:
     parts = [part for part in written.split("/") if part not in ("", ".")]
     here = "/"

@@ -48,7 +48,7 @@ class Read(Builtin):
     approval: Approval = "read"
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(str(arguments["path"]), cwd),)
+        return paths.touched(str(arguments["path"]), cwd)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         name = str(arguments["path"])

@@ -77,7 +77,7 @@ class Tool(Protocol):
     def approval(self) -> Approval: ...
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        """Real paths the call would touch, for rules and for serialising calls on one file; () if none."""
+        """Real paths the call would touch, for rules and for serialising calls on a file; () if none. Never raises."""
         ...
 
     def title(self, arguments: Mapping[str, object]) -> str:

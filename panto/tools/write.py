@@ -27,7 +27,7 @@ class Write(Builtin):
     approval: Approval = "edit"
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
-        return (paths.real(str(arguments["path"]), cwd, new=True),)
+        return paths.touched(str(arguments["path"]), cwd, new=True)
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         return await asyncio.to_thread(_preview, str(arguments["path"]), str(arguments["content"]), context.cwd)

@@ -282,4 +282,8 @@ def test_real_tools_make_requests_with_real_paths(tmp_path: Path) -> None:
     assert verdict("write", path="sub/new", content="") is Allow
     assert verdict("grep", pattern="x") is Allow
     assert verdict("bash", command="ls", cwd="/etc") is Ask
+    (root / "a\u00a0b").touch()
+    (root / "a\u202fb").touch()
+    assert verdict("read", path="a b") is Allow and verdict("edit", path="a b", edits=[]) is Allow  # refused when run
+    assert verdict("read", path="/etc/a\0b") is Ask
     assert verdict("fetch", url="https://example.org") is Ask
