@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
+from panto.schema.bodies import ToolOutcome
+
 HIDDEN = "[secret]"
 _SHORTEST = 6
 """Characters below which a value is too common a word to be hidden."""
@@ -21,6 +25,16 @@ def masked(text: str, mask: Sequence[str]) -> str:
         if len(value) >= _SHORTEST:
             text = text.replace(value, HIDDEN)
     return text
+
+
+def masked_outcome(outcome: ToolOutcome, mask: Sequence[str]) -> ToolOutcome:
+    """An outcome with every known secret value replaced, wherever in it that stands."""
+    data = msgspec.json.encode(outcome)
+    clean = data
+    for value in sorted(mask, key=len, reverse=True):
+        if len(value) >= _SHORTEST:
+            clean = clean.replace(msgspec.json.encode(value)[1:-1], HIDDEN.encode())
+    return outcome if clean == data else msgspec.json.decode(clean, type=ToolOutcome)
 
 
 class Masker:

@@ -18,7 +18,7 @@ from panto.tools import arguments, instructions
 from panto.tools.ask import answered
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.fetch import HttpReply
-from panto.tools.masks import HIDDEN, Masker, masked
+from panto.tools.masks import HIDDEN, Masker, masked, masked_outcome
 from panto.tools.registry import Registry
 from panto.tools.sandbox import Sandbox
 from panto.tools.text import both_ends, count, encoding_of, one_line, plain, shown, size
@@ -146,6 +146,19 @@ def test_a_secret_is_hidden_wherever_the_stream_is_cut(words: list[str], step: i
     out = b"".join((*pieces, masker.end())).decode()
     assert out == masked("".join(words), mask)
     assert "secret-1234" not in out and "abcabcabd" not in out
+
+
+def test_an_outcome_is_masked_in_every_part_of_it(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws", mask=('quo"ted-123', "plain-secret")) as work:
+            (work.cwd / "f").write_text('a quo"ted-123 b plain-secret\n')
+            reply = await work.call("read", path="f")
+            assert text_of(reply) == f"1\ta {HIDDEN} b {HIDDEN}"
+            assert "secret-" not in repr(reply.outcome) and 'quo"ted' not in repr(reply.outcome)
+            same = masked_outcome(reply.outcome, ("nowhere-123",))
+            assert same is reply.outcome
+
+    run(check())
 
 
 def test_a_stream_that_cannot_be_a_secret_is_not_held_back() -> None:
