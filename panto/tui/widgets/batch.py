@@ -20,7 +20,7 @@ def batch(calls: Sequence[Call], look: Look, opened: bool) -> list[Line]:
     state = batch_state(calls)
     lead = Call("", calls[0].name if len({call.name for call in calls}) == 1 else "read", state=state, open=opened)
     title, said = _batch_words(calls, look, state)
-    left = [mark(lead, look), (" ", NONE), verb_run(lead.verb), (_batch_noun(calls), NONE), ("   ", NONE), *title]
+    left = [mark(lead, look), (" ", NONE), verb_run(lead.verb), (_batch_noun(calls, look), NONE), ("   ", NONE), *title]
     lines = [Line(spread(left, said, look.right, look.glyphs.ellipsis), target=FOLD)]
     if opened:
         inner = replace(look, width=min(look.width, 104) - 2)
@@ -42,13 +42,13 @@ _NOUNS = {
 }  # fmt: skip
 
 
-def _batch_noun(calls: Sequence[Call]) -> str:
+def _batch_noun(calls: Sequence[Call], look: Look) -> str:
     parts = []
     for name in dict.fromkeys(call.name for call in calls):
         count = sum(call.name == name for call in calls)
         one, many = _NOUNS.get(name, ("call", "calls"))
         parts.append(f"{count} {one if count == 1 else many}")
-    return " · ".join(parts)
+    return f" {look.glyphs.dot} ".join(parts)
 
 
 def _batch_words(calls: Sequence[Call], look: Look, state: str) -> tuple[list[Run], list[Run]]:
@@ -68,8 +68,8 @@ def _batch_words(calls: Sequence[Call], look: Look, state: str) -> tuple[list[Ru
         name = failed[0].title
         reason = reason if name and name in reason else f"{name}: {reason}"
         style = mix(NONE, look.palette.wrong)
-        return [(f"{len(done)} read · " if done else "", aside), (reason + more, style)], said
-    return [(f"{calls[0].title} … {calls[-1].title}", aside)], said
+        return [(f"{len(done)} read {look.glyphs.dot} " if done else "", aside), (reason + more, style)], said
+    return [(f"{calls[0].title} {look.glyphs.ellipsis} {calls[-1].title}", aside)], said
 
 
 def _sum_of_facts(calls: Sequence[Call]) -> str:

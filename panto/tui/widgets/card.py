@@ -46,7 +46,7 @@ def head(call: Call, look: Look) -> Line:
     title = call.title
     diffs = call.diffs
     if len(diffs) > 1:
-        changes = [_change(diff.path, diff.added, diff.removed) for diff in diffs]
+        changes = [_change(diff.path, diff.added, diff.removed, look) for diff in diffs]
         title = f"{len(diffs)} files   " + f" {look.glyphs.dot} ".join(changes)
     left = [mark(call, look), (" ", NONE), verb_run(call.verb), (title, NONE)]
     said = fact(call, look)
@@ -89,6 +89,7 @@ def fact(call: Call, look: Look) -> list[Run]:
     aside = look.palette.aside
     dot = f" {look.glyphs.dot} "
     took = call.took
+    message = clean_line(call.message, 200)
     if call.paused and call.live:
         return [("goes on with Enter", look.palette.attention)]
     match call.state:
@@ -104,18 +105,18 @@ def fact(call: Call, look: Look) -> list[Run]:
         case "stopped":
             after = f" after {units.seconds(took)}" if took is not None else ""
             said = f"stopped by you{after}" if call.started is not None else "not run: stopped"
-            return [(said + (f"{dot}{call.message}" if call.message else ""), look.palette.attention)]
+            return [(said + (f"{dot}{message}" if message else ""), look.palette.attention)]
         case "refused":
-            return [(f"not run: {call.message or 'you said no'}", look.palette.attention)]
+            return [(f"not run: {message or 'you said no'}", look.palette.attention)]
         case "unknown":
-            return [(f"outcome unknown: {call.message or 'nobody saw how it ended'}", look.palette.attention)]
+            return [(f"outcome unknown: {message or 'nobody saw how it ended'}", look.palette.attention)]
         case "done" | "failed":
             return _result_fact(call, look, took, dot)
 
 
 def _result_fact(call: Call, look: Look, took: float | None, dot: str) -> list[Run]:
     aside = look.palette.aside
-    said = clean_line(call.outcome.fact, 80) if call.outcome is not None else ""
+    said = clean_line(call.outcome.fact, 80).replace("−", look.glyphs.minus) if call.outcome is not None else ""
     if call.state == "failed" and not said:
         said = clean_line(call.message, 80) if not _messages(call) else "failed"
     if not said and call.verb == "run" and call.output.count:
@@ -129,12 +130,12 @@ def _result_fact(call: Call, look: Look, took: float | None, dot: str) -> list[R
     return runs
 
 
-def _change(path: str, added: int, removed: int) -> str:
+def _change(path: str, added: int, removed: int, look: Look) -> str:
     parts = [clean_line(path)]
     if added:
         parts.append(f"+{added}")
     if removed:
-        parts.append(f"−{removed}")
+        parts.append(f"{look.glyphs.minus}{removed}")
     return " ".join(parts)
 
 
@@ -248,14 +249,14 @@ def _opened(call: Call, look: Look, arts: Sequence[DiffArt]) -> list[Line]:
     if call.name == "read":
         lines = [_numbered(line, look) for line in lines]
     first = 1 if call.reading else max(1, output.count - len(texts) + 1)
-    return [*lines, _foot(f"lines {first}–{first + len(texts) - 1} of {output.count}", look)]
+    return [*lines, _foot(f"lines {first}{look.glyphs.stopped}{first + len(texts) - 1} of {output.count}", look)]
 
 
 def _opened_diffs(arts: Sequence[DiffArt], look: Look) -> list[Line]:
     lines = []
     for art in arts:
         if len(arts) > 1:
-            name = _change(art.path, art.added, art.removed)
+            name = _change(art.path, art.added, art.removed, look)
             lines.append(Line([Segment("  "), Segment(name, look.palette.aside)], gutter=2))
         lines += [_diff_line(row, art) for row in art.rows(look, look.right)[0]]
     return lines

@@ -64,4 +64,5 @@ def _fit(text: str, start: int, end: int) -> str:
     if back == end - 1:  # only ends the line, or begins writing it anew
         end -= 1
         back = text.rfind("\r", start, end)
-    return clean_output(text[max(start, back + 1) : min(end, max(start, back + 1) + _LINE)])
+    first = max(start, back + 1)
+    return clean_output(text[first : min(end, first + _LINE)]).replace("\n", " ")  # other line breaks are none here

@@ -197,12 +197,22 @@ class Pointer:
             return
         place, line = found
         if event.chain == 1:
+            self._choose(place)
             self._clicked(place, line)
         elif event.chain == 2:
             start, end = word_at(line, place.char)
             self._select(Place(place.item, place.row, start), Place(place.item, place.row, end))
         else:
             self._select(Place(place.item, place.row, 0), Place(place.item, place.row, len(line.text)))
+
+    def _choose(self, place: Place) -> None:
+        me = cast("Transcript", self)
+        index = me.view.layout.index_of_serial(place.item)
+        if index is not None and me.has_focus and me.view.layout.items[index].kind in _CHOSEN:
+            lines = me.view.layout.lines(index)
+            child = 0 <= place.row < len(lines) and lines[place.row].target.startswith("child:")
+            me.view.current, me.view.current_row = place.item, place.row if child else 0
+            me.wake(now=True)
 
     def _clicked(self, place: Place, line: Line) -> None:
         me = cast("Transcript", self)

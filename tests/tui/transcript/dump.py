@@ -38,10 +38,11 @@ class Stage:
         self.view = Viewport(self.story)
         self.palette = palette(theme, no_color=no_color)
         self.width, self.height = width, height
+        self.wide = False
 
     @property
     def look(self) -> Look:
-        return Look(self.width, self.height, self.palette, glyphs(), 2, self.script.time)
+        return Look(self.width, self.height, self.palette, glyphs(self.wide), 2, self.script.time)
 
     def sync(self) -> None:
         self.view.relook(self.look)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from panto.tui.colours import ThemeName
@@ -55,6 +57,17 @@ def test_a_failed_card_says_so_without_colours() -> None:
     head = next(row for row in rows if "pytest" in row)
     assert head.startswith("✗ run") and head.endswith("exit 1 · 2.2 s")
     assert any("1 failed, 199 passed" in row for row in rows)
+
+
+def test_the_chrome_holds_no_sign_of_ambiguous_width_where_that_would_be_wide() -> None:
+    for name, scene in {**CARDS, **SCREENS}.items():
+        if name == "children":  # its words come from the extension
+            continue
+        stage = Stage(80, 30)
+        stage.wide = True
+        scene(stage.script)
+        text = "".join(stage.rows()).replace("41k · $0.09 · 48 s", "").replace("58k · $0.13 · 1 m 04 s", "")
+        assert {char for char in text if unicodedata.east_asian_width(char) == "A"} == set(), name
 
 
 def test_from_160_columns_on_a_diff_stands_side_by_side() -> None:

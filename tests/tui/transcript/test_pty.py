@@ -19,6 +19,7 @@ def test_rows_written_straight_to_the_terminal_are_those_of_a_full_repaint() -> 
     assert "\n".join(straight.display) == "\n".join(whole.display)
     assert cells(straight) == cells(whole)
     assert raw.count(b"\x1b[?2026h") > 3
+    assert re.search(rb"\x1b\]8;id=[^;]*;https://example.org/m\x1b\\", raw)
 
 
 def test_what_lies_over_the_transcript_is_not_written_over() -> None:
