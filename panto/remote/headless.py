@@ -13,7 +13,7 @@ from panto.remote.jsonl import FAILED, INTERRUPTED, PROVIDER, USAGE, Teller, end
 from panto.remote.requests import BadRequest, read_request
 from panto.schema import ops
 from panto.schema.client import Client
-from panto.schema.errors import Missing, Owned, PantoError, ProviderError, UsageError
+from panto.schema.errors import Missing, Owned, PantoError, ProviderError, StorageFailed, UsageError
 from panto.schema.events import AnyEvent, InputAccepted, InputRejected, InputWithdrawn
 from panto.schema.queries import AskStatus, AskTurns
 from panto.schema.records import Record
@@ -231,6 +231,8 @@ class Run:
             kind, code = "usage", USAGE
         elif isinstance(e, ProviderError):
             kind, code = e.kind, PROVIDER
+        elif isinstance(e, StorageFailed):
+            kind = "storage"
         self._put(ended("failed", kind, e.message, self._teller.primary))
         return code
 
