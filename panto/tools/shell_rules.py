@@ -354,12 +354,24 @@ def _misread(node: Node, source: bytes) -> bool:
         return True
     if not node.is_named and (len(before) - len(before.rstrip(b"\\"))) % 2 and node.type not in ('"', "'"):
         return True  # an operator that a backslash has made a letter
+    if node.type == "test_command" and node.children[0].type == "[":
+        return _splits(node, source)
     if node.type in _WHOLE:
         return any(one.end_byte != other.start_byte for one, other in pairwise(node.children))
     if node.type in _ONE_LINE:
         gaps = (source[one.end_byte : other.start_byte] for one, other in pairwise(node.children))
         return any(re.search(rb"(?<!\\)\n", gap) for gap in gaps)
     return False
+
+
+def _splits(node: Node, source: bytes) -> bool:
+    """Whether `[ … ]`, to bash a command like others, would end at an operator that the grammar reads as part of it."""
+    text = bytearray(source[node.start_byte : node.end_byte])
+    for inner in _nodes(node):
+        if inner.type in ("string", "raw_string", "ansi_c_string", "command_substitution", "expansion"):
+            start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
+            text[start:end] = b"x" * (end - start)
+    return re.search(rb"[;&|<>()\n]", bytes(text)) is not None
 
 
 def _ends_early(node: Node) -> bool:
