@@ -107,7 +107,8 @@ FOUND = (
     "echo $(x=$ boom)", "env x=>/dev/null boom", "echo \\<<-EOF\n\\\nboom",
     "echo env  do } # ~<<EOF\n\n\\env x=test boom",
     "echo \\ #&&! boom", 'echo "$(cat <<EOF\nEOF2>&1 boom))]\nEOF\n)"', 'sh -c ""\\\n"boom>/dev/null"',
-    'sh -c "xargs echo &>/dev/null boom"', "[ \n\nboom\n-f x ] && ls", "[ a && boom ] && ls", "cat <<E\"O\"F\nEOF\nboom\n",
+    'sh -c "xargs echo &>/dev/null boom"', "[ \n\nboom\n-f x ] && ls", "[ a && boom ] && ls",
+    "cat <<E\"O\"F\nEOF\nboom\n",
     "ls > /dev/null\nboom", "sh -c '((boom))'", "zsh -c 'ls'", "echo `echo \\`boom\\``",
 )  # fmt: skip
 
