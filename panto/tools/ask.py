@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from panto.schema.bodies import ToolOutcome
 from panto.schema.errors import ToolFailure
-from panto.schema.messages import Text
-from panto.schema.view import TextView
 from panto.tools.builtin import Builtin
-from panto.tools.text import one_line
 from panto.tools.tool import Approval, ToolContext, ToolReply
 
 
@@ -27,11 +23,3 @@ class Ask(Builtin):
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         raise ToolFailure("a question is answered by a person, it does not run", "internal")
-
-
-def answered(question: str, text: str, choices: Sequence[str]) -> ToolOutcome:
-    """The outcome of an answered question: what was chosen, or what was typed."""
-    said = "\n".join(choices) if choices else text
-    return ToolOutcome(
-        parts=(Text(said or "(no answer)"),), title=one_line(question), fact=one_line(said, 40), view=TextView(said)
-    )

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panto.schema.errors import ToolFailure, UsageError
-from panto.schema.messages import Text, ToolSpec
+from panto.schema.messages import ToolSpec
 from panto.tools import arguments, instructions
-from panto.tools.ask import answered
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.fetch import HttpReply
 from panto.tools.masks import HIDDEN, Masker, masked, masked_outcome
@@ -130,8 +129,6 @@ def test_a_title_is_one_bounded_printable_line() -> None:
     assert bash is not None
     title = bash.title({"command": "echo a\n\x1b]0;x\x07\n" + "b" * 900})
     assert "\n" not in title and "\x1b" not in title and len(title) <= 200
-    assert answered("What?", "this", ()).fact == "this"
-    assert answered("What?", "", ("a", "b")).parts == (Text("a\nb"),)
 
 
 WORDS = st.sampled_from(["secret-1234", "abc-secret-", "abcabcabd", "x", "abcabc", "é"])
