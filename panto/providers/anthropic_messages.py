@@ -73,8 +73,8 @@ class AnthropicMessages:
         self._settings = settings
         self._known = members(settings, KNOWN)
         self._speller = Speller()
-        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS, any_model=True))
         self._lessons = Lessons(place_of(settings, "").host)
+        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS, any_model=True), self._lessons.voided)
 
     def key_headers(self, key: str) -> dict[str, str]:
         """See Wire."""

@@ -37,10 +37,10 @@ _FINISH: dict[str, FinishReason] = {
 
 class _Delta(Struct):
     type: str = ""
-    text: str = ""
-    thinking: str = ""
-    partial_json: str = ""
-    signature: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    partial_json: str | None = None
+    signature: str | None = None
     stop_reason: str | None = None
     stop_details: dict[str, Any] | None = None
 
@@ -49,9 +49,9 @@ class _Event(Struct):
     type: str = ""
     index: int = 0
     delta: _Delta | None = None
-    content_block: dict[str, Any] | None = None
-    message: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
+    content_block: Any = None
+    message: Any = None
+    usage: Any = None
 
 
 _decode = msgspec.json.Decoder(_Event).decode
@@ -87,7 +87,7 @@ class MessagesReader:
                     if event.delta is not None and event.delta.stop_reason:
                         self._stop, self.settled = event.delta.stop_reason, True
                         self._refusal(event.delta.stop_details, out)
-                    if event.usage:
+                    if isinstance(event.usage, dict):
                         self._count(event.usage, out)
                 case "message_stop":
                     self.done = True
@@ -140,7 +140,8 @@ class MessagesReader:
                 if delta.partial_json and self._blocks.get(index) == "tool_use":
                     out.append(ToolCallDelta(index, delta.partial_json))
             case "signature_delta":
-                out.append(PartMetadata(-1, NAMESPACE, "signature", delta.signature))
+                if delta.signature:
+                    out.append(PartMetadata(-1, NAMESPACE, "signature", delta.signature))
             case _:
                 pass
 

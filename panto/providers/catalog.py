@@ -230,4 +230,6 @@ def spec_of(alias: str, table: Mapping[str, Any]) -> ModelSpec:
 
 def _price(table: Mapping[str, Any]) -> Price:
     tiers = tuple(Tier(**tier) for tier in table.get("tiers", ()))
-    return Price(table["input"], table["output"], table.get("cache_read"), table.get("cache_write"), tiers)
+    return Price(
+        table.get("input", 0), table.get("output", 0), table.get("cache_read"), table.get("cache_write"), tiers
+    )

@@ -49,7 +49,9 @@ async def complete(
             origin = Origin(model.provider.name, model.provider.protocol, request.model)
             return fold.result(origin, price=model.spec.price, made_under=request.context_digest)
         except ProviderError as error:
-            before, after = before + (not heard), after + heard
+            # Silence is dear: a server that thinks for minutes before its first word must not do so seven times.
+            late = heard or error.kind == "timeout"
+            before, after = before + (not late), after + late
             if not retryable(error) or before >= policy.tries or after > policy.dropped:
                 raise
             wait_s = policy.wait(before + after, error.retry_after)
@@ -58,8 +60,8 @@ async def complete(
             if heard:
                 resets += 1
                 on_reset(resets)
-            attempts = policy.tries if not heard else policy.dropped + 1
-            wait = Wait(error.message, error.status, wait_s, (after if heard else before) + 1, attempts)
+            attempts = policy.dropped + 1 if late else policy.tries
+            wait = Wait(error.message, error.status, wait_s, (after if late else before) + 1, attempts)
         retry_now.clear()
         on_wait(wait)
         with contextlib.suppress(TimeoutError):

@@ -34,6 +34,7 @@ class Endpoint:
         self.settings = settings
         self._wire = wire
         self._http = http
+        self._secret = ""
         self._host = host_of(settings.base_url)
 
     @property
@@ -49,7 +50,8 @@ class Endpoint:
     async def stream(self, request: Request) -> AsyncIterator[StreamPart]:
         """See Provider.stream. What a server refuses to take is left out, said in a NotePart, and sent again."""
         spec = self.settings.spec(request.model)
-        headers = {"content-type": "application/json", **await self._key_headers()}
+        key = await self._key()
+        headers = {"content-type": "application/json", **(self._wire.key_headers(key) if key else {})}
         notes: list[str] = []
         for left in range(ADAPTATIONS, -1, -1):
             prepared = self._wire.prepare(request, spec, stream=self.settings.stream)
@@ -122,13 +124,16 @@ class Endpoint:
             if len(body) > LARGEST_ERROR:
                 break
         headers = {k.lower(): v for k, v in response.headers.items()}
+        if self._secret:  # some servers quote what they refuse
+            body = body.replace(self._secret.encode(), b"***")
         place = Place(self.name, self._host, model)
         wish = wait_wish(headers, time.time())
         return explain(place, response.status_code, read_refusal(body), retry_after=wish, again=server_word(headers))
 
-    async def _key_headers(self) -> dict[str, str]:
+    async def _key(self) -> str:
+        """The key, or "" where none is needed. Raises Failure (auth), which never shows it."""
         if self.settings.key is None:
-            return {}
+            return ""
         try:
             key = self.settings.key()
             text = await key if inspect.isawaitable(key) else key
@@ -141,7 +146,8 @@ class Endpoint:
             )
         if not text.isascii() or not text.isprintable():
             raise Failure("auth", f"the key of provider {self.name} has characters that a header cannot carry")
-        return self._wire.key_headers(text)
+        self._secret = text
+        return text
 
 
 async def _soon(chunks: AsyncIterator[bytes]) -> bytes:

@@ -126,7 +126,7 @@ def _gather(value: object, key: str, texts: list[str], out: Refusal, depth: int)
             texts.append(value[:1500])
         elif key == "retryDelay" and (seconds := re.fullmatch(r"([\d.]+)s", value)):
             out.retry_s = float(seconds[1])
-        elif key in ("code", "type", "status", "reason", "error_code", "quotaId", "param"):
+        elif key in ("code", "type", "status", "reason", "error_code", "quotaId", "param", "loc"):
             out.words.add(value[:120])
     elif isinstance(value, int) and key == "code":
         out.words.add(str(value))
@@ -138,6 +138,8 @@ def kind_of(status: int, refusal: Refusal) -> ProviderErrorKind:
     for word in refusal.words:
         if word in _ZAI:
             return _ZAI[word]  # type: ignore[return-value]
+    if "tool_use_failed" in refusal.words:  # the model wrote a bad call: another try writes another
+        return "malformed"
     if _QUOTA.search(text) and status in (0, 400, 402, 403, 429):
         return "quota"
     if status == 413:

@@ -62,8 +62,8 @@ class GoogleGenerate:
         self._settings = settings
         self._known = members(settings, KNOWN)
         self._speller = Speller()
-        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS))
         self._lessons = Lessons(place_of(settings, "").host)
+        self._shaper = Shaper(Target(settings.name, PROTOCOL, _IDS), self._lessons.voided)
 
     def key_headers(self, key: str) -> dict[str, str]:
         """See Wire."""

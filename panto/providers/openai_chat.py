@@ -97,8 +97,8 @@ class OpenAIChat:
         self._known = members(settings, KNOWN)
         self._speller = Speller()
         targets = (Target(settings.name, PROTOCOL, rule) for rule in (_IDS, _NINE))
-        self._shapers = [Shaper(target) for target in targets]
         self._lessons = Lessons(place_of(settings, "").host)
+        self._shapers = [Shaper(target, self._lessons.voided) for target in targets]
         self._limit = ""  # the limit's member, once a refusal taught it
 
     def key_headers(self, key: str) -> dict[str, str]:

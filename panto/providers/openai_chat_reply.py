@@ -68,9 +68,9 @@ class _Choice(Struct):
 class _Chunk(Struct):
     choices: list[_Choice] | None = None
     usage: dict[str, Any] | None = None
-    id: str | None = None
-    model: str | None = None
-    created: float | None = None
+    id: Any = None
+    model: Any = None
+    created: Any = None
     error: Any = None
     x_groq: dict[str, Any] | None = None
 
@@ -115,7 +115,7 @@ class ChatReader:
             chunk = self._read(data)
             if not self._named:
                 self._named = True
-                out.append(ResponsePart(chunk.id or "", chunk.model or "", chunk.created or None))
+                out.append(_head(chunk))
             if chunk.choices:
                 choice = chunk.choices[0]
                 if choice.delta is not None:
@@ -150,7 +150,7 @@ class ChatReader:
     def whole(self, body: bytes, out: list[StreamPart]) -> None:
         """See wire.Reader."""
         chunk = self._read(body)
-        out.append(ResponsePart(chunk.id or "", chunk.model or "", chunk.created or None))
+        out.append(_head(chunk))
         choice = chunk.choices[0] if chunk.choices else _Choice()
         if choice.message is None:
             raise Failure("malformed", f"{self._place.host} sent a reply without a message: {body[:200]!r}")
@@ -298,6 +298,11 @@ class ChatReader:
         if call.index is not None:
             self._by_index[call.index] = slot
         return slot
+
+
+def _head(chunk: _Chunk) -> ResponsePart:
+    created = chunk.created if isinstance(chunk.created, int | float) and chunk.created > 0 else None
+    return ResponsePart(str(chunk.id or ""), str(chunk.model or ""), created)
 
 
 def _complete(text: str) -> bool:

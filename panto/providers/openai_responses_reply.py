@@ -35,9 +35,9 @@ _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_
 
 class _Event(Struct):
     type: str = ""
-    delta: str = ""
+    delta: Any = None
     output_index: int | None = None
-    item_id: str = ""
+    item_id: str | None = None
     summary_index: int = 0
     item: Raw = Raw()
     response: Raw = Raw()
@@ -102,16 +102,16 @@ class ResponsesReader:
             match event.type:
                 case "response.output_text.delta" | "response.refusal.delta":
                     self._at(event).heard = True
-                    if event.delta:
+                    if event.delta and isinstance(event.delta, str):
                         out.append(TextDelta(event.delta))
                 case "response.function_call_arguments.delta":
                     item = self._at(event)
                     item.heard = True
-                    if item.number >= 0 and event.delta:
+                    if item.number >= 0 and event.delta and isinstance(event.delta, str):
                         out.append(ToolCallDelta(item.number, event.delta))
                 case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                     self._at(event).heard = True
-                    if event.delta:
+                    if event.delta and isinstance(event.delta, str):
                         out.append(ReasoningDelta(event.delta))
                 case "response.reasoning_summary_part.added":
                     if event.summary_index > 0:
@@ -160,7 +160,7 @@ class ResponsesReader:
 
     def _key(self, event: _Event) -> object:
         """Servers leave out one or the other; `added` and `done` carry the id inside the item."""
-        return event.output_index if event.output_index is not None else event.item_id
+        return event.output_index if event.output_index is not None else (event.item_id or "")
 
     def _at(self, event: _Event) -> _Open:
         found = self._open.get(self._key(event)) or self._last

@@ -16,7 +16,7 @@ RETRIED: frozenset[ProviderErrorKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`tries` in all where nothing was heard yet; `dropped` further tries after an attempt that was cut midway.
+    """`tries` in all where nothing was heard yet; `dropped` further ones after an attempt cut midway or silent.
 
     The n-th wait is `first_s`·2ⁿ, at most `longest_s`, less up to a quarter by lot; a server's own wish counts if it is
     at most `patience_s` (a longer one is an error that says so). Seconds throughout. `dice` gives [0, 1).

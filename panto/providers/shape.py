@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -162,8 +162,10 @@ class Shaper:
     Hand in the same Message objects (or equal ones) from request to request.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, voided: Mapping[int, object] | None = None) -> None:
+        """`voided`: ids of the parts of messages whose vendor data the server refuses (see lessons.py)."""
         self._target = target
+        self._voided = {} if voided is None else voided
         self._known: dict[object, _Known] = {}
 
     def shape(self, request: Request) -> Shaped:
@@ -176,7 +178,9 @@ class Shaper:
             first += 1
         keep_from, out.stale = _keep_from(request, self._target)
         name = (request.model, request.session_id, request.agent)
-        known = self._resume(self._known.pop(name, None), messages, (first, keep_from, request.context_digest))
+        known = self._resume(
+            self._known.pop(name, None), messages, (first, keep_from, request.context_digest, len(self._voided))
+        )
         if known.marks:
             at = known.marks.pop().at
         else:
@@ -222,7 +226,7 @@ class Shaper:
         if any(sendable(p) for p in message.parts):
             if not groups or groups[-1].kind == "assistant":
                 groups.append(Group("user", (CONTINUE,)))
-            own = target.own(message, request.model)
+            own = target.own(message, request.model) and id(message.parts) not in self._voided
             calls = [p for p in message.parts if isinstance(p, ToolCall)]
             ids = tuple(_wire_id(call, own, target.ids, known.ids) for call in calls)
             echoed = frozenset(wire for call, wire in zip(calls, ids, strict=True) if wire == call.provider_id)

@@ -256,3 +256,44 @@ def test_the_scripted_provider_needs_no_network_and_fails_on_demand() -> None:
         assert result.finish.reason == "tool_calls"
 
     asyncio.run(main())
+
+
+def test_a_key_goes_into_its_header_and_nowhere_else() -> None:
+    canary = "sk-canary-1234567890"
+
+    async def main() -> None:
+        for protocol in PROTOCOLS:
+            said = json_answer(b'{"error":{"message":"Incorrect API key provided: ' + canary.encode() + b'"}}', 401)
+            async with LocalServer(lambda seen, said=said: said) as server:  # type: ignore[misc]
+                one = provider(protocol, server.url, key=lambda: canary + "\n")
+                with pytest.raises(ProviderError) as caught:
+                    await Told().ask(one)
+                (seen,) = server.seen
+                assert sum(canary in value for value in seen.headers.values()) == 1
+                assert canary.encode() not in seen.body and canary not in seen.path
+                error = caught.value
+                assert canary not in f"{error.message} {error.hint} {error!r}" and "***" in error.message
+                assert error.kind == "auth" and canary not in repr(vars(error))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("key", ["", " \n", "sk\u00e9", "two\nlines"])
+def test_a_key_that_no_header_can_carry_is_an_error_that_does_not_show_it(key: str) -> None:
+    async def main() -> None:
+        with pytest.raises(ProviderError) as caught:
+            await Told().ask(provider("openai_chat", "http://127.0.0.1:9", key=lambda: key))
+        assert caught.value.kind == "auth" and (not key.strip() or key not in str(caught.value))
+
+    asyncio.run(main())
+
+
+def test_a_model_that_wrote_a_bad_call_is_asked_again() -> None:
+    body = b'{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<x>"}}'
+
+    async def main() -> None:
+        answers = [json_answer(body, 400), Answer(rendered("openai_chat", Reply("ok"), MODEL, stream=True))]
+        async with LocalServer(lambda seen: answers.pop(0)) as server:
+            assert (await Told().ask(provider("openai_chat", server.url))).text() == "ok"
+
+    asyncio.run(main())

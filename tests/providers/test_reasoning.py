@@ -14,7 +14,7 @@ from panto.providers.provider import Provider
 from panto.schema import codec
 from panto.schema.messages import Message, ModelResult, Origin, Request, Text, ToolCall, ToolResult, ToolSpec
 from tests.providers.fixtures import MODEL, provider
-from tests.wire_check import PROTOCOLS, Protocol, Reply, WireCheck
+from tests.wire_check import PROTOCOLS, Fault, Protocol, Reply, WireCheck
 
 READ = ToolSpec("read", "Reads.", '{"type":"object","properties":{}}')
 OTHER = "gemini-3-other"
@@ -231,5 +231,36 @@ def test_thinking_parts_of_mistral_go_back_as_parts() -> None:
             await ask(one, HI, first.message, HI)
             thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "I think"}]}
             assert vendor.requests[-1].body["messages"][1]["content"] == [thinking, {"type": "text", "text": "Hi."}]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "message", "status"),
+    [
+        ("anthropic_messages", "messages.1.content.0: Invalid `signature` in `thinking` block", 400),
+        ("anthropic_messages", "messages.1.content.0: The block is bound to a different conversation", 400),
+        ("openai_responses", "The encrypted content gAAA could not be verified.", 400),
+        ("openai_responses", "Item with id 'rs_1' not found. Items are not persisted when `store` is false.", 404),
+        ("google_generate", "Corrupted thought signature.", 400),
+    ],
+)
+def test_a_conversation_whose_signatures_are_refused_goes_on_without_them(
+    protocol: Protocol, message: str, status: int
+) -> None:
+    async def main() -> None:
+        async with WireCheck(protocol) as vendor:
+            one = provider(protocol, vendor.base_url, **switches(protocol))
+            vendor.replies += [THINKING]
+            first = await ask(one, HI)
+            history = (HI, *answered(first))
+            vendor.replies += [Fault(status, message), THINKING]
+            second = await ask(one, *history)
+            assert "earlier reasoning is left out" in second.notes[0]
+            assert not any(holds(vendor, marks(protocol, first)))
+            await ask(one, *history, *answered(second, 1))  # what came since is kept
+            assert vendor.requests[-1].body is not None and marks(protocol, second)
+            assert any(holds(vendor, marks(protocol, second))) and not vendor.refusals
+            assert len(vendor.requests) == 4
 
     asyncio.run(main())
