@@ -4,4 +4,7 @@ Floor 2; its door is processes and files. Its rule: a tool is told everything by
 not name, and whatever it starts can be ended. The seam is `tool.py`; `builtins.py` puts panto's own together.
 """
 
-__all__ = ["arguments", "builtins", "jobs", "paths", "processes", "registry", "tool"]
+__all__ = [
+    "arguments", "builtins", "fetch", "files", "frames", "instructions", "jobs", "masks", "paths", "processes", "registry",
+    "restore", "sandbox", "serve", "shell_rules", "shell_wrappers", "tool", "worker",
+]  # fmt: skip

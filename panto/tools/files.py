@@ -125,7 +125,7 @@ def _best(blocks: tuple[tuple[str, str], ...], text: str, limit: int) -> list[st
         found.setdefault(line, (rank, len(line), line))
         if len(found) >= _ENOUGH * 10:
             break
-    if len(found) < limit and len(wanted) > 1:
+    if not found and len(wanted) > 1:
         until = time.monotonic() + _PATIENCE
         for line in _scattered(blocks, wanted, until):
             found.setdefault(line, (4, len(line), line))
