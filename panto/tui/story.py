@@ -153,11 +153,17 @@ class Base:
 
     def retried(self) -> None:
         """The last error is being tried again: what to do next is no longer said."""
+        error = self.failed_here()
+        if error is not None:
+            error.hint = ""
+            self.touch(error)
+
+    def failed_here(self) -> ErrorItem | None:
+        """The error near the end that still says what to do next."""
         for item in reversed(self.items[-20:]):
             if isinstance(item, ErrorItem) and item.hint:
-                item.hint = ""
-                self.touch(item)
-                return
+                return item
+        return None
 
     # ---------------------------------------------------------------- small things
 

@@ -206,7 +206,7 @@ class StepsPart(Base):
     def _error(self, fact: s.Fact, event: e.RunEnded) -> ErrorItem:
         reason = event.failed or "internal"
         said = event.message or _FAILED.get(reason, "the model could not be reached")
-        if reason in ("storage", "ownership_lost", "internal") and event.message:
+        if reason in ("storage", "ownership_lost") and event.message:
             said = f"{_FAILED[reason]}: {event.message}"
         hint = _HINTS.get(event.error_kind or "", _KEPT + "Alt+P other model   /doctor looks for the cause")
         if reason == "ownership_lost":

@@ -99,9 +99,9 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
         if status.parked == self.parked:
             return
         self.parked = status.parked
-        if status.parked:
-            self.notice("stopped here: panto ended while this turn ran", "attention", "Enter continues", key="parked")
-        else:
+        if status.parked and not self.failed_here():
+            self.notice("stopped here: this turn is not finished", "attention", "Enter continues", key="parked")
+        elif not status.parked:
             self.withdraw_notice("parked")
         self.pause_calls(status.parked)
 
@@ -162,7 +162,10 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
         self.phase = ""
         self.clear_step()
         state = self.turns.get(turn)
-        if quiet or state is None:
+        if quiet:
+            self.retried()  # settled as failed: its error offers nothing more
+            return
+        if state is None:
             return
         self.append(ClosingItem(turn, state.facts(now), ended))
 

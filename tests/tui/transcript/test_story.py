@@ -99,8 +99,19 @@ def test_a_failed_attempt_says_what_to_do_and_no_longer_once_it_is_done() -> Non
     error = next(item for item in stage.story.items if isinstance(item, ErrorItem))
     assert (error.text, error.fact) == ("no answer from api.example.com: connection refused", "5 tries in 41 s")
     assert error.hint.startswith("Nothing is lost")
+    parked = s.StatusChanged(AGENT, "m", "", "ask", "/", parked=True)
+    stage.script.say(parked)
+    assert not any("stopped here" in row for row in stage.rows())
     stage.script.fact(e.TurnRetried(stage.script.turn, "run9", 2))
     assert error.hint == ""
+
+
+def test_an_error_offers_nothing_more_once_its_turn_is_settled() -> None:
+    stage = Stage()
+    trouble(stage.script)
+    stage.script.fact(e.TurnSettled(stage.script.turn, "failed"))
+    stage.script.prompt("something else")
+    assert not any("Enter tries again" in row for row in stage.rows())
 
 
 def test_a_stopped_turn_keeps_what_was_said() -> None:
