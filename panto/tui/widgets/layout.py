@@ -92,10 +92,6 @@ class Layout:
         """Where an item stands."""
         return self._index.get(item.serial)
 
-    def serial_at(self, index: int) -> int | None:
-        """The serial of the item that the sums hold at an index; None where they hold none."""
-        return self.items[index].serial if 0 <= index < len(self.items) else None
-
     def index_of_serial(self, serial: int) -> int | None:
         """Where the item with this serial stands."""
         return self._index.get(serial)

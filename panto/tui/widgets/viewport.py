@@ -89,8 +89,7 @@ class Viewport:
         if not self.layout.tops:
             return None
         index, row = self.layout.find(self.top)
-        serial = self.layout.serial_at(index)  # the sums may be older than the list of items
-        return None if serial is None else (serial, row, self.layout.height(index))
+        return self.layout.items[index].serial, row, self.layout.height(index)
 
     def _restore(self, anchor: tuple[int, int, int] | None, scaled: bool = False) -> None:
         if anchor is None or self.follow:
