@@ -71,6 +71,10 @@ end
 
 local getinfo, traceback = debug.getinfo, debug.traceback
 H.debug = { getmetatable = debug.getmetatable, getregistry = debug.getregistry }
+local sethook = debug.sethook
+function H.set_limit(co, instructions)
+  sethook(co, function() error('this file does not come to an end', 0) end, '', instructions)
+end
 for name in pairs(debug) do debug[name] = nil end
 debug.traceback = traceback
 function debug.getinfo(level, what)
@@ -252,4 +256,23 @@ if in_session then
   end
 else
   function io.type(f) return is_proxy(f) and 'file' or io_type(f) end
+end
+
+--- A rockspec's globals as plain data: true and a table, or false and what is wrong.
+function H.read_rockspec(text, name)
+  local env = {}
+  local chunk, problem = stock_load(text, name, 't', env)
+  if not chunk then return false, problem end
+  local co = H.bounded(chunk)
+  local ok, e = co()
+  if not ok then return false, tostring(e) end
+  local good, plain = pcall(H.freeze, env)
+  return good, plain
+end
+
+--- A call that is stopped after ten million instructions: for files that are data.
+function H.bounded(chunk)
+  local co = coroutine.create(chunk)
+  H.set_limit(co, 10000000)
+  return function() return coroutine.resume(co) end
 end
