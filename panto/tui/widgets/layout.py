@@ -46,6 +46,7 @@ class Layout:
         self._rows.clear()
         self._kept = 0
         self.reshape(0)
+        self.settle()
 
     def relook(self, look: Look) -> None:
         """Another width, height or palette; heights are scaled and measured again where looked at."""

@@ -133,7 +133,6 @@ class Transcript(Pointer, Widget, can_focus=True):
         self._work = None
         self._shown.clear()
         self.view.restart()
-        self.view.layout.reshape(0)
         self.wake()
 
     # ---------------------------------------------------------------- what it tells

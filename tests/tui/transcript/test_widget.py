@@ -297,3 +297,27 @@ def test_a_card_that_is_folded_at_the_end_is_followed_again() -> None:
         assert stage.transcript.at_end
 
     run(test, height=14)
+
+
+def test_another_session_and_none_are_shown_in_place_of_a_long_one() -> None:
+    async def test(stage: Stage, pilot: Any) -> None:
+        long, short = Script(), Script()
+        for n in range(40):
+            long.prompt(f"prompt {n}")
+            long.answer("answer")
+        short.prompt("the only one")
+        stage.transcript.load(long.history())
+        await stage.settled()
+        stage.transcript.load(short.history())
+        await pilot.resize_terminal(80, 20)
+        await stage.settled()
+        await pilot.pause()
+        assert stage.rows()[0] == "› the only one"
+        stage.transcript.load(long.history())
+        await stage.settled()
+        stage.transcript.clear()
+        await stage.settled()
+        await pilot.pause()
+        assert not any(stage.rows())
+
+    run(test)
