@@ -79,7 +79,7 @@ class PantoApp(Actions, inherit_bindings=False):
         self.begin_session(primary)
         for fact in history.facts:
             self.now.apply(fact, time.monotonic())
-        self.now.running = False
+        self.now.running = self.now.beginning = False
         self.transcript.load(history)
         fresh = not self.now.turns and history.start is None
         if fresh:
@@ -103,6 +103,7 @@ class PantoApp(Actions, inherit_bindings=False):
 
     def update(self, update: Update) -> None:
         """Something happened: everyone concerned hears of it."""
+        update = self.now.corrected(update)
         self.now.apply(update, time.monotonic())
         if update.agent in (self.now.primary, ""):
             self.transcript.apply(update)

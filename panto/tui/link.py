@@ -75,7 +75,9 @@ class Link:
             self._ends.crashed(error)  # nothing that happens would be seen any more
         elif error is not None:
             log.error("a task of the screen failed", exc_info=error)
-            self._ends.refused(None, PantoError(f"{type(error).__name__}: {error}", "details are in the log"))
+            shown = PantoError(f"{type(error).__name__}: {error}", "details are in the log")
+            self.failed = self.failed if self.ready else shown
+            self._ends.refused(None, shown)
 
     async def open(self) -> None:
         """Make the client, draw its session, then follow it."""

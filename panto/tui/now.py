@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from panto.schema.bodies import MessageBody, Question, ResultBody, ToolOutcome
 from panto.schema.contributions import Contributions
 from panto.schema.events import (
@@ -15,6 +17,7 @@ from panto.schema.events import (
     InputSubmitted,
     InputWithdrawn,
     ModelStepCompleted,
+    ModelStepPrepared,
     RunCreated,
     RunEnded,
     ToolCallAnswered,
@@ -23,7 +26,9 @@ from panto.schema.events import (
     ToolCallFailed,
     ToolCallHeld,
     ToolCallStarted,
+    ToolStepOpened,
     TurnAttemptFailed,
+    TurnRetried,
     TurnSettled,
     TurnStarted,
     TurnStopped,
@@ -74,7 +79,7 @@ class Now:
     changed: dict[str, tuple[int, int]] = field(default_factory=dict)
     answer: str = ""
     first_prompt: str = ""
-    busy_since: float = 0.0
+    beginning: bool = False  # a turn was committed, and its first step not yet
 
     @property
     def busy(self) -> bool:
@@ -95,6 +100,12 @@ class Now:
     def lines(self) -> tuple[int, int]:
         """Lines added and removed in this session."""
         return sum(a for a, _ in self.changed.values()), sum(r for _, r in self.changed.values())
+
+    def corrected(self, update: Update) -> Update:
+        """A status told between a turn's commit and its first step says parked; the turn has begun all the same."""
+        if isinstance(update, StatusChanged) and update.parked and self.beginning:
+            return replace(update, parked=False, busy=True)
+        return update
 
     def apply(self, update: Update, now: float = 0.0) -> None:
         """Take one update in. `now`: seconds of the monotonic clock, for what counts down."""
@@ -129,10 +140,13 @@ class Now:
         match event:
             case RunCreated():
                 self.running, self.failed = True, False
+            case ModelStepPrepared() | ToolStepOpened():
+                self.beginning = False
             case RunEnded():
-                self.running, self.retry = False, None
-            case TurnStarted():
-                self.turns += 1
+                self.running, self.retry, self.beginning = False, None, False
+            case TurnStarted() | TurnRetried():
+                self.turns += isinstance(event, TurnStarted)
+                self.running = self.beginning = True
             case TurnSuperseded():
                 self.turns = max(0, self.turns - 1)
             case TurnAttemptFailed():

@@ -131,6 +131,8 @@ def sides(left: Sequence[Run], right: Sequence[Run], width: int, ground: Style |
 def ruled(left: Sequence[Run], right: Sequence[Run], width: int, style: Style, rule: str = "─") -> Line:
     """A horizontal line with words at either end: `── left ─────── right ──`."""
     ends = width_of(rule) * 2
+    if left and sum(width_of(text) for text, _ in right) > width - 20:
+        right = ()  # what stands at the left is what it is about
     right_width = sum(width_of(text) for text, _ in right)
     head = [(rule * 2 + " ", style), *cut_runs(left, max(0, width - right_width - 12)), (" ", PLAIN)] if left else []
     tail = [(" ", PLAIN), *cut_runs(right, max(0, width - 8)), (" " + rule * 2, style)] if right else []

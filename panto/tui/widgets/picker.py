@@ -58,6 +58,10 @@ class PickerPanel(Panel, can_focus=True):
 
     searches = False
 
+    def name_of(self, value: Any) -> object:
+        """What stays the same about a row when the list is loaded anew."""
+        return getattr(value, "id", value)
+
     def moved(self) -> None:
         """Another row is current."""
 
@@ -81,13 +85,17 @@ class PickerPanel(Panel, can_focus=True):
 
     def reload(self) -> None:
         """Load anew."""
-        self.reading = not self.entries
+        self.reading = not self.entries and not self.filter.text
         self.panto.link.start(self._reload())
         self.redraw()
 
     async def _reload(self) -> None:
+        before = self.current
         await self.load()
         self.reading = False
+        if before is not None:
+            name = self.name_of(before.value)
+            self.at = next((at for at, one in enumerate(self.shown()) if self.name_of(one.value) == name), self.at)
         self.settle()
 
     def shown(self) -> list[Entry]:

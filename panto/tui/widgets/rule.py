@@ -8,8 +8,10 @@ from rich.style import Style
 from textual.events import Click
 
 from panto.tui.now import MODES, Now
-from panto.tui.widgets.lines import Line, Run
+from panto.tui.widgets.lines import Line, Run, cut
 from panto.tui.widgets.panel import PLAIN, Panel, ruled
+
+_CAUSES = {429: "rate limited", 408: "timed out", 503: "overloaded", 529: "overloaded"}
 
 
 class Rule(Panel):
@@ -32,7 +34,13 @@ class Rule(Panel):
         spinner = (self.panto.spinner, colours.accent)
         if now.retry is not None:
             ways = " · Enter now · Esc stops" if width >= 90 else " · Esc stops"
-            return [spinner, (f" {self.panto.activity()}", colours.attention), (ways, colours.aside)]
+            cause, gap, when = self.panto.activity().partition(" · again")
+            status = now.retry.status
+            if status in _CAUSES or status >= 500:
+                cause = f"{_CAUSES.get(status, 'the server failed')} ({status})"
+            # The countdown matters more than the cause's last words.
+            room = max(12, width - len(gap + when + ways) - 32)
+            return [spinner, (f" {cut(cause, room)}{gap}{when}", colours.attention), (ways, colours.aside)]
         if self.stopping and now.busy:
             return [spinner, (" stopping", colours.attention)]
         if now.busy:

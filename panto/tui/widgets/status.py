@@ -38,7 +38,9 @@ class Status(Panel):
     def _left(self, gone: set[str]) -> list[Run]:
         aside, status = self.palette.aside, self.now.status
         if status is None:
-            return [("  starting", aside), ("   " + short_path(self.cwd), aside)]
+            failed = self.panto.link.failed is not None
+            word = ("  not running", self.palette.wrong) if failed else ("  starting", aside)
+            return [word, ("   " + short_path(self.cwd), aside)]
         model = short_model(status.model) or "no model"
         runs: list[Run] = [("  " + clean_line(model), PLAIN if status.model else self.palette.attention)]
         if status.reasoning and "reasoning" not in gone:
