@@ -5,6 +5,6 @@ not name, and whatever it starts can be ended. The seam is `tool.py`; `builtins.
 """
 
 __all__ = [
-    "arguments", "builtins", "fetch", "files", "frames", "instructions", "jobs", "masks", "paths", "processes", "registry",
-    "restore", "sandbox", "serve", "shell_rules", "shell_wrappers", "tool", "worker",
+    "arguments", "builtins", "fetch", "files", "frames", "instructions", "jobs", "masks", "paths", "processes",
+    "registry", "restore", "sandbox", "serve", "shell_rules", "shell_wrappers", "tool", "worker",
 ]  # fmt: skip

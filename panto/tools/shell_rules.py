@@ -8,11 +8,11 @@ a problem, so that nobody allows what nobody has read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from panto.tools.shell_doubts import text_of, unread
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -98,7 +98,7 @@ def parse(text: str) -> Script:
         reading.parsed = False
         reading.problems.append("cannot be read as shell")
     _walk(root, reading, 0, piped=False)
-    if _unread(root, source):
+    if unread(root, source):
         reading.parsed = False
         reading.problems.append("has a part that cannot be read")
     return Script(tuple(reading.commands), tuple(dict.fromkeys(reading.problems)), reading.parsed)
@@ -120,7 +120,7 @@ def _walk(node: Node, reading: _Reading, depth: int, piped: bool) -> None:
         case "function_definition":
             reading.problems.append("defines a function")
         case "for_statement":
-            _check_name(_text(node.named_children[0]) if node.named_children else "", reading)
+            _check_name(text_of(node.named_children[0]) if node.named_children else "", reading)
         case "file_redirect" | "herestring_redirect":
             _loose_redirect(node, reading)
     first = True
@@ -161,7 +161,7 @@ def _command(node: Node, reading: _Reading, around: list[Node] | tuple[()], pipe
     redirects: list[Redirect] = []
     given: Word | None = None
     if node.type != "command":
-        words.append(Word(_text(node.children[0])))
+        words.append(Word(text_of(node.children[0])))
     for child in (*node.named_children, *around):
         match child.type:
             case "variable_assignment" if node.type == "command":
@@ -178,7 +178,7 @@ def _command(node: Node, reading: _Reading, around: list[Node] | tuple[()], pipe
             case "comment" | "ERROR":
                 pass
             case "command_name":
-                words.append(_word(child.children[0]) if child.children else Word(_text(child)))
+                words.append(_word(child.children[0]) if child.children else Word(text_of(child)))
             case _:
                 words.append(_word(child))
     if node.type == "declaration_command":
@@ -209,9 +209,9 @@ def _stray_words(node: Node) -> tuple[Word, ...]:
 
 
 def _document(node: Node) -> Word:
-    start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "")
+    start = next((text_of(child) for child in node.children if child.type == "heredoc_start"), "")
     body = next((child for child in node.children if child.type == "heredoc_body"), None)
-    text = _text(body) if body is not None else ""
+    text = text_of(body) if body is not None else ""
     quoted = any(char in start for char in "'\"\\")
     return Word(text, fixed=quoted or not re.search(r"[$`\\]", text))
 
@@ -240,14 +240,10 @@ def _sets(node: Node, reading: _Reading) -> None:
     if parent is not None and parent.type == "command":
         return
     name = node.child_by_field_name("name")
-    _check_name(_text(name) if name is not None else "", reading)
+    _check_name(text_of(name) if name is not None else "", reading)
 
 
 # --- words -----------------------------------------------------------------------------------------------------
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
 
 
 _BRACES = re.compile(r"\{[^{}]*(,|\.\.)[^{}]*\}")
@@ -256,27 +252,27 @@ _BRACES = re.compile(r"\{[^{}]*(,|\.\.)[^{}]*\}")
 def _word(node: Node) -> Word:
     match node.type:
         case "word" | "number" | "variable_name" | "test_operator" | "special_variable_name":
-            return _bare(_text(node))
+            return _bare(text_of(node))
         case "raw_string":
-            return Word(_text(node)[1:-1])
+            return Word(text_of(node)[1:-1])
         case "ansi_c_string":
-            inner = _text(node)[2:-1]
+            inner = text_of(node)[2:-1]
             return Word(inner, fixed="\\" not in inner)
         case "string":
-            inner = _text(node)[1:-1]
+            inner = text_of(node)[1:-1]
             plain = all(child.type in ('"', "string_content") for child in node.children)
             return Word(re.sub(r"\\([\\\"$`]|\n)", lambda m: m[1].strip("\n"), inner), fixed=plain)
         case "concatenation":
             parts = [_word(child) for child in node.children]
             whole = Word("".join(part.text for part in parts), all(part.fixed for part in parts))
-            return Word(whole.text, False) if _BRACES.search(_text(node)) else whole
+            return Word(whole.text, False) if _BRACES.search(text_of(node)) else whole
         case "variable_assignment":
             value = node.child_by_field_name("value")
             name = node.child_by_field_name("name")
             word = _word(value) if value is not None else Word("")
-            return Word(f"{_text(name) if name is not None else ''}={word.text}", word.fixed)
+            return Word(f"{text_of(name) if name is not None else ''}={word.text}", word.fixed)
         case _:
-            return Word(_text(node), fixed=False)
+            return Word(text_of(node), fixed=False)
 
 
 def _bare(text: str) -> Word:
@@ -285,109 +281,3 @@ def _bare(text: str) -> Word:
     unescaped = re.sub(r"\\.", "", text, flags=re.DOTALL)
     expands = bool(_BRACES.search(unescaped)) or bool(re.search(r"[*?\[]|[@!+]\(", unescaped))
     return Word(stripped, fixed=not expands)
-
-
-# --- what the grammar may have overlooked ------------------------------------------------------------------------
-
-_WHOLE = frozenset(("simple_expansion", "variable_assignment", "concatenation", "subscript", "array_name"))
-"""Parts of one word: the grammar allows white space within some of them, where bash begins another word."""
-_ONE_LINE = frozenset((
-    "command", "file_redirect", "herestring_redirect", "declaration_command", "unset_command", "redirected_statement",
-))  # fmt: skip
-_DELIMITER = re.compile(r"\w+|'\w+'|\"\w+\"")
-_OPENINGS = re.compile(rb"\\.|\$\(|`|[<>]\(", re.DOTALL)
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        here = stack.pop()
-        yield here
-        stack.extend(here.children)
-
-
-def _unread(root: Node, source: bytes) -> bool:
-    """Whether the grammar and bash may read the text differently: then nothing it says can be relied on."""
-    if re.search(rb"[^ \t\n]\\\n[^ \t\n]", source):
-        return True  # a line continued within a word
-    literal = bytearray(len(source))
-    openings: set[int] = set()
-    quoted: list[tuple[int, int]] = []
-    for node in _nodes(root):
-        if _misread(node, source):
-            return True
-        if node.type in ("raw_string", "ansi_c_string", "comment"):
-            literal[node.start_byte : node.end_byte] = b"\1" * (node.end_byte - node.start_byte)
-        elif node.type == "heredoc_redirect":
-            body = next((child for child in node.children if child.type == "heredoc_body"), None)
-            start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "")
-            if body is not None and start[:1] in "'\"":
-                literal[body.start_byte : body.end_byte] = b"\1" * (body.end_byte - body.start_byte)
-        elif node.type == "command_substitution" and node.children[0].type == "`":
-            quoted.append((node.start_byte, node.end_byte))
-        elif not node.is_named and node.type in ("$(", "`", "<(", ">(", "$(("):
-            openings.add(node.start_byte)
-    for found in _OPENINGS.finditer(source):
-        at = found.start()
-        if literal[at]:
-            continue
-        if found[0][:1] == b"\\":
-            if found[0] == b"\\`" and any(start < at < end for start, end in quoted):
-                return True  # a nested backtick: bash unescapes it and reads again
-        elif at not in openings and not (found[0][:1] in b"<>" and _in_string(root, at)):
-            return True
-    return False
-
-
-def _misread(node: Node, source: bytes) -> bool:
-    """Whether a node is one that the grammar is known to make of text that bash takes apart in another way."""
-    before = source[: node.start_byte]
-    if node.type == "comment":
-        return re.search(rb"(^|(?<!\\)[ \t\n;&|()])$", before) is None
-    if node.type == "heredoc_redirect":
-        return _ends_early(node)
-    if node.type == "heredoc_end":
-        return source[node.end_byte : node.end_byte + 1] not in (b"", b"\n")
-    if node.type == "heredoc_start":
-        return _DELIMITER.fullmatch(_text(node)) is None
-    if node.type in ("word", "number", "variable_name") and re.search(rb"(?<!\\)\n", node.text or b""):
-        return True
-    if not node.is_named and (len(before) - len(before.rstrip(b"\\"))) % 2 and node.type not in ('"', "'"):
-        return True  # an operator that a backslash has made a letter
-    if node.type == "test_command" and node.children[0].type == "[":
-        return _splits(node, source)
-    if node.type in _WHOLE:
-        return any(one.end_byte != other.start_byte for one, other in pairwise(node.children))
-    if node.type in _ONE_LINE:
-        gaps = (source[one.end_byte : other.start_byte] for one, other in pairwise(node.children))
-        return any(re.search(rb"(?<!\\)\n", gap) for gap in gaps)
-    return False
-
-
-def _splits(node: Node, source: bytes) -> bool:
-    """Whether `[ … ]`, to bash a command like others, would end at an operator that the grammar reads as part of it."""
-    text = bytearray(source[node.start_byte : node.end_byte])
-    for inner in _nodes(node):
-        if inner.type in ("string", "raw_string", "ansi_c_string", "command_substitution", "expansion"):
-            start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
-            text[start:end] = b"x" * (end - start)
-    return re.search(rb"[;&|<>()\n]", bytes(text)) is not None
-
-
-def _ends_early(node: Node) -> bool:
-    """Whether a line of a here-document begins like its end without being it: bash is not always of one mind there."""
-    start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "").strip("'\"")
-    body = next((_text(child) for child in node.children if child.type == "heredoc_body"), "")
-    return any(line.lstrip("\t ").startswith(start) for line in body.split("\n"))
-
-
-def _in_string(root: Node, at: int) -> bool:
-    """Whether a byte lies in a quoted string, where `<(` is just text."""
-    node = root.descendant_for_byte_range(at, at + 1)
-    while node is not None:
-        if node.type in ("string", "heredoc_body", "regex", "test_command", "string_content"):
-            return True
-        if node.type in ("command_substitution", "process_substitution"):
-            return False
-        node = node.parent
-    return False

@@ -109,7 +109,7 @@ FOUND = (
     "echo \\ #&&! boom", 'echo "$(cat <<EOF\nEOF2>&1 boom))]\nEOF\n)"', 'sh -c ""\\\n"boom>/dev/null"',
     'sh -c "xargs echo &>/dev/null boom"', "[ \n\nboom\n-f x ] && ls", "[ a && boom ] && ls",
     "cat <<E\"O\"F\nEOF\nboom\n",
-    "ls > /dev/null\nboom", "sh -c '((boom))'", "zsh -c 'ls'", "echo `echo \\`boom\\``",
+    "bash <<'EOF' boom\nls\nEOF", "ls > /dev/null\nboom", "sh -c '((boom))'", "zsh -c 'ls'", "echo `echo \\`boom\\``",
 )  # fmt: skip
 
 
