@@ -23,6 +23,18 @@ class Actions(Frame, inherit_bindings=False):
     _interrupted_at = -10.0
     chord = False
 
+    def press(self, key: str) -> bool:
+        """Do what a key stands for; False when it stands for nothing."""
+        if self.chord:
+            self.chord_key(key)
+            return True
+        action = self.keys.action(key)
+        if action is None:
+            return self.shortcut(key)
+        if self.screen is self.main or action in ("interrupt", "redraw", "suspend"):
+            getattr(self, f"action_{action}")()
+        return True
+
     def action_send(self) -> None:
         """Send, or steer."""
         self.desk.send()

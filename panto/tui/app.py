@@ -19,7 +19,6 @@ from panto.tui.keys import Keys
 from panto.tui.link import Connect, Link
 from panto.tui.prompt import PromptDesk
 from panto.tui.settings import ScreenSettings
-from panto.tui.widgets.composer import Composer
 
 if TYPE_CHECKING:
     from panto.tui.early import Early
@@ -143,33 +142,7 @@ class PantoApp(Actions, inherit_bindings=False):
     def on_key(self, event: Key) -> None:
         """Keys that no widget took."""
         event.stop()
-        if self.chord:
-            self.chord_key(event.key)
-            return
-        action = self.keys.action(event.key)
-        if action is not None and (self.screen is self.main or action in ("interrupt", "redraw", "suspend")):
-            getattr(self, f"action_{action}")()
-        elif action is None:
-            self.shortcut(event.key)
-
-    def on_composer_changed(self, message: Composer.Changed) -> None:
-        """Typed: complete."""
-        self.last_key = time.monotonic()
-        if message.composer is self.composer:
-            self.desk.changed()
-
-    def on_composer_edge(self, message: Composer.Edge) -> None:
-        """Past the first or last row: history."""
-        if message.composer is self.composer:
-            self.desk.edge(message.step)
-
-    def on_composer_pasted(self, message: Composer.Pasted) -> None:
-        """Pasted text."""
-        if message.composer is self.composer:
-            self.desk.pasted(message.text)
-        else:
-            message.composer.draft.insert(message.text)
-            message.composer.touched()
+        self.press(event.key)
 
     def on_transcript_unseen(self, message: Transcript.Unseen) -> None:
         """Rows came below a reader who scrolled up."""

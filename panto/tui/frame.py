@@ -10,15 +10,16 @@ from textual.events import AppBlur, AppFocus, DescendantFocus, Key, MouseScrollD
 from textual.screen import Screen
 from textual.timer import Timer
 
-from panto.schema.ops import RunCommand
+from panto.schema.ops import Op, RunCommand
 from panto.schema.queries import AskHistory
 from panto.tui import manners
+from panto.tui.draft import clean
 from panto.tui.driver import PantoDriver
 from panto.tui.keyboard import GroundTold, ground_in
 from panto.tui.looks import Looks
 from panto.tui.now import Held, Now
 from panto.tui.prompt import run_outside
-from panto.tui.widgets.question import QuestionPanel
+from panto.tui.widgets.composer import Desk
 from panto.tui.widgets.status import short_path
 
 if TYPE_CHECKING:
@@ -27,6 +28,29 @@ if TYPE_CHECKING:
 TICK_S = 0.125
 HINT_S = 2.0
 READING = "reading · j k n p o y / · Esc back"
+
+
+class ReplyDesk(Desk):
+    """Behind the text that a question asks for."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def key(self, event: Key) -> bool:
+        """Enter answers; everything else edits or goes on."""
+        action = self._frame.keys.action(event.key)
+        if action == "newline":
+            self._frame.reply.newline()
+        elif action == "send":
+            problem = self._frame.question.replied(self._frame.reply.draft.text)
+            if problem:
+                self._frame.passing_hint(problem)
+        return action in ("newline", "send")
+
+    def pasted(self, text: str) -> None:
+        """Into the text, as it is."""
+        self._frame.reply.draft.insert(clean(text))
+        self._frame.reply.touched()
 
 
 class Frame(Looks, inherit_bindings=False):
@@ -109,12 +133,12 @@ class Frame(Looks, inherit_bindings=False):
         """What runs, in the words of the transcript."""
         return self.transcript.activity(time.time()) or "working"
 
-    def shortcut(self, key: str) -> None:
-        """A key an extension took."""
-        for one in self.now.contributions.shortcuts:
-            if one.key == key:
-                self.link.submit(RunCommand(one.command))
-                return
+    def shortcut(self, key: str) -> bool:
+        """A key an extension took; False when none did."""
+        taken = next((one for one in self.now.contributions.shortcuts if one.key == key), None)
+        if taken is not None:
+            self.link.submit(RunCommand(taken.command))
+        return taken is not None
 
     # --- questions ---------------------------------------------------------------------------------------------
 
@@ -139,37 +163,27 @@ class Frame(Looks, inherit_bindings=False):
             self.rule.left = self.question.title()
             self.rule.right = self.question.fact(waiting)
 
-    def on_question_panel_decided(self, message: QuestionPanel.Decided) -> None:
+    def decided(self, held: Held, op: Op) -> None:
         """An answer: to the engine; the next question may come."""
-        self.answered.add(message.held.call)
-        self.link.submit(message.op)
+        self.answered.add(held.call)
+        self.link.submit(op)
         self.sync()
 
-    def on_question_panel_reply(self, message: QuestionPanel.Reply) -> None:
-        """A text is wanted, or not any more."""
-        self.reply.display = message.text is not None
-        if message.text is not None:
+    def reply_wanted(self, text: str | None) -> None:
+        """A text is wanted, None: not any more."""
+        self.reply.display = text is not None
+        if text is not None:
+            self.reply.desk = ReplyDesk(self)
             self.reply.clear()
-            self.reply.set_text(message.text)
-            self.reply.intercept = self._reply_key
+            self.reply.set_text(text)
             self.reply.focus()
         self._hint_waiting()
         self.rule.redraw()
 
-    def _reply_key(self, event: Key) -> bool:
-        action = self.keys.action(event.key)
-        if action == "newline":
-            self.reply.newline()
-        elif action == "send":
-            problem = self.question.replied(self.reply.draft.text)
-            if problem:
-                self.passing_hint(problem)
-        return action in ("newline", "send")
-
-    def on_question_panel_typed(self, message: QuestionPanel.Typed) -> None:
-        """A key that came before the question was alive."""
+    def typed_early(self, key: str, character: str | None) -> None:
+        """A key that came before the question was alive belongs to the draft."""
         self.last_key = time.monotonic()
-        self.composer.edit(message.key, message.character)
+        self.composer.edit(key, character)
 
     def back_to_prompt(self) -> None:
         """Focus where typing goes."""

@@ -62,6 +62,7 @@ class Keys:
             else:
                 wanted[action] = tuple(one.strip().lower() for one in key.split(",") if one.strip())
         self._by_action = wanted
+        self.chosen = {key for action, _ in changes for key in wanted.get(action, ())}
         self._by_key = {key: action for action, keys in wanted.items() for key in keys}
 
     def action(self, key: str) -> str | None:

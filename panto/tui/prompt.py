@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,17 +19,17 @@ from panto.schema.queries import AskCompletions, AskFiles, CommandRow
 from panto.tui.completing import Choice, Wanted, commands, file_choice, rank, wanted
 from panto.tui.draft import Chip, clean
 from panto.tui.images import image_at, pasted_paths
+from panto.tui.widgets.composer import Composer, Desk, is_edit
 
 if TYPE_CHECKING:
     from panto.tui.app import PantoApp
     from panto.tui.widgets.completion import Completion
-    from panto.tui.widgets.composer import Composer
 
 FOLD_LINES, FOLD_CHARACTERS = 12, 1200
 UNFOLD_LINES, UNFOLD_CHARACTERS = 400, 40_000
 
 
-class PromptDesk:
+class PromptDesk(Desk):
     """Stands between the composer and the engine. `rows` are the slash commands known."""
 
     def __init__(self, app: PantoApp, composer: Composer, completion: Completion) -> None:
@@ -44,7 +45,7 @@ class PromptDesk:
         self._files = ""
         self._searching = False
         self._closed_for = ""
-        composer.intercept = self._intercept
+        composer.desk = self
 
     # --- sending ---------------------------------------------------------------------------------------------
 
@@ -144,6 +145,7 @@ class PromptDesk:
 
     def changed(self) -> None:
         """The draft changed: show what may follow."""
+        self.app.last_key = time.monotonic()
         draft = self.composer.draft
         self.app.hint(self._hint())
         if self._searching:
@@ -220,11 +222,16 @@ class PromptDesk:
         draft.insert(choice.insert)
         self.composer.touched()
 
-    def _intercept(self, event: Key) -> bool:
-        key, completion = event.key, self.completion
-        if self.app.chord:
-            self.app.chord_key(key)
+    def key(self, event: Key) -> bool:
+        """The list, the search and the application come before editing; editing keys are the composer's."""
+        if not self.app.chord and self._list_key(event):
             return True
+        if not self.app.chord and is_edit(event.key) and event.key not in self.app.keys.chosen:
+            return False
+        return self.app.press(event.key)
+
+    def _list_key(self, event: Key) -> bool:
+        key, completion = event.key, self.completion
         if self._searching and key in ("escape", "ctrl+c"):
             self._end_search(self._kept)
             return True

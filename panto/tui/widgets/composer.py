@@ -11,7 +11,6 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.events import Key, MouseDown, MouseMove, MouseUp, Paste
 from textual.geometry import Offset
-from textual.message import Message
 
 from panto.tui.draft import Draft, clean
 from panto.tui.graphemes import clusters
@@ -23,31 +22,25 @@ MAX_ROWS = 12
 INDENT = 2
 
 
-class Composer(Panel, can_focus=True):
-    """`glyph` stands before the first row; `placeholder` shows while it is empty."""
+class Desk:
+    """What stands behind a composer. It is called at once, not told: the next key must find what this one did."""
 
-    class Changed(Message):
+    def key(self, event: Key) -> bool:
+        """A key before the composer sees it; True when it meant something here."""
+        return False
+
+    def changed(self) -> None:
         """The text or the cursor changed."""
 
-        def __init__(self, composer: Composer) -> None:
-            self.composer = composer
-            super().__init__()
+    def edge(self, step: int) -> None:
+        """Up on the first row (-1) or down on the last (1)."""
 
-    class Edge(Message):
-        """Up on the first row or down on the last: `step` -1 or 1."""
+    def pasted(self, text: str) -> None:
+        """Text was pasted."""
 
-        def __init__(self, composer: Composer, step: int) -> None:
-            self.composer = composer
-            self.step = step
-            super().__init__()
 
-    class Pasted(Message):
-        """Text was pasted; whoever listens inserts it."""
-
-        def __init__(self, composer: Composer, text: str) -> None:
-            self.composer = composer
-            self.text = text
-            super().__init__()
+class Composer(Panel, can_focus=True):
+    """`glyph` stands before the first row; `placeholder` shows while it is empty. `desk` says what keys mean."""
 
     shows_cursor = True
     placeholder = ""
@@ -57,7 +50,7 @@ class Composer(Panel, can_focus=True):
         super().__init__(id=id)
         self.draft = Draft()
         self.max_rows = max_rows
-        self.intercept: Callable[[Key], bool] = lambda _key: False
+        self.desk = Desk()
         self._top = 0
         self._column: int | None = None  # the column that up and down keep to
         self._rows_for: tuple[int, int, list[Row]] = (-1, -1, [])
@@ -81,7 +74,7 @@ class Composer(Panel, can_focus=True):
     def touched(self) -> None:
         """The draft changed: adapt height and scroll, draw, tell."""
         self.settle()
-        self.post_message(self.Changed(self))
+        self.desk.changed()
 
     def settle(self) -> None:
         """Adapt height and scroll to the draft and draw it."""
@@ -147,7 +140,7 @@ class Composer(Panel, can_focus=True):
 
     def on_key(self, event: Key) -> None:
         """Edit, or let the key pass."""
-        if self.intercept(event) or self.edit(event.key, event.character):
+        if self.desk.key(event) or self.edit(event.key, event.character):
             event.stop()
             event.prevent_default()
 
@@ -199,7 +192,7 @@ class Composer(Panel, can_focus=True):
         self._column = column if self._column is None else self._column
         if not 0 <= row + step < len(rows):
             if not select:
-                self.post_message(self.Edge(self, step))
+                self.desk.edge(step)
             return
         target = rows[row + step]
         at = position(target, draft.text, self._column, draft.label)
@@ -234,9 +227,9 @@ class Composer(Panel, can_focus=True):
         self.release_mouse()
 
     def on_paste(self, event: Paste) -> None:
-        """Hand pasted text on."""
+        """What a paste means is the desk's business."""
         event.stop()
-        self.post_message(self.Pasted(self, event.text))
+        self.desk.pasted(event.text)
 
 
 def _line_start(draft: Draft) -> int:
@@ -281,3 +274,8 @@ def _blank_left(draft: Draft) -> int:
     """Where the run of non-blanks before the cursor begins, as Ctrl+W in readline."""
     head = draft.text[: draft.cursor].rstrip()
     return max((head.rfind(blank) for blank in " \t\n"), default=-1) + 1
+
+
+def is_edit(key: str) -> bool:
+    """Whether a key edits or moves, so that no table of actions is asked about it."""
+    return key in _EDITS or key.removeprefix("shift+") in _MOVES

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from rich.style import Style
 from textual.events import Key, MouseScrollDown, MouseScrollUp
-from textual.message import Message
 
 from panto.schema.bodies import Question
 from panto.schema.ops import Answer, Decide, Interrupt, Op
@@ -30,29 +29,6 @@ _BOLD = Style(bold=True)
 
 class QuestionPanel(Panel, can_focus=True):
     """Asks `held`. `step`: "" the question itself, "why" or "edit" while the reply is written, "always" to confirm."""
-
-    class Decided(Message):
-        """The person answered."""
-
-        def __init__(self, held: Held, op: Op) -> None:
-            self.held = held
-            self.op = op
-            super().__init__()
-
-    class Reply(Message):
-        """A text is wanted: `text` to begin with. None: not any more."""
-
-        def __init__(self, text: str | None) -> None:
-            self.text = text
-            super().__init__()
-
-    class Typed(Message):
-        """A key that came too early belongs to the draft."""
-
-        def __init__(self, key: str, character: str | None) -> None:
-            self.key = key
-            self.character = character
-            super().__init__()
 
     held: Held | None = None
     step = ""
@@ -209,10 +185,12 @@ class QuestionPanel(Panel, can_focus=True):
         if self.held is None or event.key in ("ctrl+c", "f1", "ctrl+l", "ctrl+t", "ctrl+z", "ctrl+o", "ctrl+d"):
             return
         event.stop()
-        if not self.alive and event.key != "escape":
+        if self.step in ("why", "edit"):  # the keys behind Tab or e, before the focus has moved
+            self.panto.reply.on_key(event)
+        elif not self.alive and event.key != "escape":
             self._quiet_until(time.monotonic())
             if event.character and event.character.isprintable():
-                self.post_message(self.Typed(event.key, event.character))
+                self.panto.typed_early(event.key, event.character)
         elif event.key in ("pageup", "pagedown"):
             self._scroll(-8 if event.key == "pageup" else 8)
         elif self.step == "always":
@@ -276,12 +254,12 @@ class QuestionPanel(Panel, can_focus=True):
         """Ask for a text."""
         self.step = step
         self.fit()
-        self.post_message(self.Reply(text))
+        self.panto.reply_wanted(text)
 
     def back(self) -> None:
         """From a step back to the question."""
         self.step = ""
-        self.post_message(self.Reply(None))
+        self.panto.reply_wanted(None)
         self.fit()
         self.focus()
 
@@ -310,9 +288,9 @@ class QuestionPanel(Panel, can_focus=True):
     def _send(self, op: Op) -> None:
         assert self.held is not None
         if self.step:
-            self.post_message(self.Reply(None))
+            self.panto.reply_wanted(None)
         self.step = ""
-        self.post_message(self.Decided(self.held, op))
+        self.panto.decided(self.held, op)
 
     def _scroll(self, rows: int) -> None:
         self.scroll += rows
