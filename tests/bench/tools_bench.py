@@ -35,7 +35,7 @@ WORKER = (
 
 
 def context(folder: Path) -> ToolContext:
-    return ToolContext("s", "r", "c", "e", "a", str(folder), lambda text, view: None, {}, str(folder / "spool"))
+    return ToolContext("s", "r", "c", "e", "a", str(folder), lambda text, view: None, {}, f"{folder}-spool")
 
 
 async def timed(work: Callable[[], Awaitable[object]], runs: int = RUNS) -> list[float]:
@@ -145,7 +145,9 @@ async def index(settings: ToolSettings, folder: Path) -> list[Figure]:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="panto-bench-") as place:
         print(HEAD)
-        for figure in asyncio.run(measure(Path(place))):
+        folder = Path(place, "workspace")
+        folder.mkdir()
+        for figure in asyncio.run(measure(folder)):
             print(line(figure, {}, 0), flush=True)
     return 0
 
