@@ -66,7 +66,7 @@ class Extensions:
         self.components = Components(self.driver)
         self.batches = Batches()
         self.streams = Streams(self.driver, self._primary)
-        self.desk = Desk(client.scheduler, self.jobs)
+        self.desk = Desk(lambda: client.scheduler, self.jobs)
         self.requests = http.Requests(lambda: shared.catalog.http, self.streams.endpoints.get)
         self.uv = UvPump(self.driver)
         listeners.primary = self._primary

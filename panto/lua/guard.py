@@ -65,6 +65,7 @@ class Guard:
         self._asleep = False
         self._closed = False
         self._wake = threading.Event()
+        self._stopping = -1
         self.fired = False
         """The running entry was interrupted; the owner thread reads and clears it after `leave`."""
         self._thread = threading.Thread(target=self._watch, name="panto-lua-guard", daemon=True)
@@ -80,6 +81,10 @@ class Guard:
     def leave(self) -> None:
         """Lua has returned."""
         self._entry = None
+
+    def interrupt(self) -> None:
+        """Stop the running entry, if any, whatever its limit. May be called from any thread."""
+        self._stopping = self._number
 
     def close(self) -> None:
         """End the thread; returns when it has ended."""
@@ -99,6 +104,8 @@ class Guard:
                     self._rest()
                     last_busy = time.monotonic()
                     continue
+            elif entry[0] == self._stopping:
+                self._fire(entry[0])
             elif entry[0] != seen:
                 seen, last_busy, stuck_told = entry[0], now, False
                 cpu_start, wall_start = self._cpu(), now

@@ -95,11 +95,16 @@ def choice_of(name: str | None) -> ToolChoice | None:
 class Desk:
     """The agents that one Lua state has opened, and what it does with them."""
 
-    def __init__(self, scheduler: Scheduler, jobs: JobTable, on_engine: OnEngine = here) -> None:
-        self.scheduler, self.jobs, self.on_engine = scheduler, jobs, on_engine
+    def __init__(self, scheduler: Callable[[], Scheduler], jobs: JobTable, on_engine: OnEngine = here) -> None:
+        self._scheduler, self.jobs, self.on_engine = scheduler, jobs, on_engine
         self.handles: dict[int, Agent] = {}
         self.owners: dict[int, str] = {}
         self._last = 0
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler; asked for on the engine's loop only."""
+        return self._scheduler()
 
     def install(self, driver: Driver) -> None:
         """Add the ops; each crosses to the engine's loop."""
@@ -111,7 +116,7 @@ class Desk:
             "agent_open": op(self.open), "agent_close": op(self._close_op), "run": self._run, "submit": op(self.submit),
             "tools": op(self.tools), "set_tools": op(self.set_tools), "set_config": op(self.set_config),
         }  # fmt: skip
-        driver.messages["agent_close"] = lambda handle: self.scheduler.run_in_background(
+        driver.messages["agent_close"] = lambda handle: driver.keep(
             driver.loop.create_task(self._close_quietly(handle))
         )
 

@@ -238,7 +238,8 @@ class JobTable:
             waiter: asyncio.Future[None] = self._driver.loop.create_future()
             slot.waiters.add(waiter)
             waiter.add_done_callback(slot.waiters.discard)
-            await waiter
+            if slot.result is None:  # looked at again: it may have been settled on the engine's thread meanwhile
+                await waiter
 
     def _slot(self, number: int) -> Slot:
         if number not in self.slots:

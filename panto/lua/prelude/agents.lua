@@ -457,3 +457,6 @@ function Store:metadata(id)
   expect('store:metadata', id, 'string')
   return await('store:metadata', 'store_metadata', it.under, id)
 end
+
+H.classes.agent, H.classes.stream, H.classes.job = Agent, Stream, Job
+H.classes.conversation, H.classes.store = Conversation, Store

@@ -5,6 +5,12 @@ local json_decode, json_encode, current, freeze = H.json_decode, H.json_encode, 
 local type, tostring, setmetatable, ipairs, error = type, tostring, setmetatable, ipairs, error
 local getmetatable = H.debug.getmetatable
 
+--- A script as a task, with its words as arguments and in `arg`.
+function entries.script(path, ...)
+  arg = { [0] = path, ... }
+  return entries.file(path, ...)
+end
+
 --- A file as a task: an extension's main chunk, or a script with its arguments.
 function entries.file(path, ...)
   local chunk, problem = H.load_file(path)
@@ -167,3 +173,5 @@ function entries.protocol_plain(fn) deref(fn)() end
 function entries.copy_component(id) return H.copy_component(id) end
 
 function entries.protocol_forget(id) streams[id] = nil end
+
+H.classes.ctx, H.classes.event, H.classes.handle = Context, Event, Handle

@@ -361,4 +361,5 @@ local LIVE = {
   __metatable = false,
 }
 
+H.classes.component = Component
 panto.ext = setmetatable(ext, LIVE)

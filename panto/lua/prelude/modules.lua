@@ -116,3 +116,8 @@ function require(name)
   if not ok then error(result, 0) end
   return loaded[name], extra
 end
+
+--- Let modules beside a script be found first.
+function H.prepend_path(folder)
+  package.path = folder .. '/?.lua;' .. folder .. '/?/init.lua;' .. package.path
+end

@@ -163,6 +163,8 @@ for _, name in ipairs { 'read', 'write', 'append', 'list', 'stat', 'mkdir', 'rem
   end
 end
 
+H.classes = { task = Task, response = Response } -- for the reference, which is checked against them
+
 package.preload.panto = function()
   local out = {}
   for name, value in pairs(panto) do out[name] = value end

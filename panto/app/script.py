@@ -1,0 +1,73 @@
+"""`panto lua FILE [WORDS]`: a Lua script with agents. The script has the main thread, the agents one of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from panto.app.argv import Arguments
+from panto.app.engine import Engine
+from panto.app.ground import Ground
+from panto.app.saying import say_error
+from panto.schema.errors import PantoError, UsageError
+
+FAILED, INTERRUPTED = 1, 130
+
+
+def run(arguments: Arguments, ground: Ground) -> int:
+    """Runs the script; returns its exit code. Raises UsageError."""
+    if not arguments.words:
+        raise UsageError("panto lua needs a file", "panto lua FILE [WORDS for the script]")
+    path, *words = arguments.words
+    if not Path(path).is_file():
+        raise UsageError(f"there is no file {path}")
+    engine = Engine(lambda: ground)
+    try:
+        return asyncio.run(_run(engine, ground, path, words))
+    finally:
+        engine.close()
+
+
+async def _run(engine: Engine, ground: Ground, path: str, words: list[str]) -> int:
+    from panto.lua.script import Surroundings, run_script
+    from panto.providers.http import Http
+    from panto.providers.model import NetworkSettings
+
+    network = ground.config.network
+    http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
+    at = Surroundings(
+        on_engine=engine.on_engine, scheduler=lambda: engine.scheduler, http=http, env=_environment(ground),
+        catalog=lambda: engine.scheduler.shared.catalog, trees=_trees(ground),
+        say=lambda text: print(text, file=sys.stderr),
+    )  # fmt: skip
+    try:
+        code, outcome = await run_script(path, words, at)
+    except PantoError as e:
+        say_error(e.message, e.hint)
+        return FAILED
+    finally:
+        await http.aclose()
+    if code is not None:
+        return code & 0xFF
+    if outcome.ok:
+        return 0
+    if outcome.kind == "runaway":
+        return INTERRUPTED
+    say_error(outcome.message)
+    if outcome.traceback:
+        print(outcome.traceback, file=sys.stderr)
+    return FAILED
+
+
+def _environment(ground: Ground) -> dict[str, str]:
+    """What os.getenv sees: everything but the keys that are configured."""
+    named = {str(table.get("api_key_env")) for table in ground.loaded.tree.get("providers", {}).values()}
+    return {k: v for k, v in os.environ.items() if k not in named and not k.endswith(("_API_KEY", "_TOKEN", "_SECRET"))}
+
+
+def _trees(ground: Ground) -> list[Path]:
+    project = ground.paths.project if ground.trust.agreed else None
+    data = ground.paths.data_dir
+    return [folder / "rocks" for folder in (data, project) if folder is not None]

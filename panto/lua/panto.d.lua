@@ -1,0 +1,563 @@
+---@meta panto
+-- What `require('panto')` gives, for editors (lua-language-server) and for the reference page, which is made from this
+-- file. A function marked @async waits: it works only in a task (a tool handler, a command, a hook, a function given to
+-- `spawn`, an extension's main chunk and what it requires, a script's main chunk). All others work anywhere and return at
+-- once. Failures are raised: a table { kind, message } with a string form, or a plain message with file and line.
+
+---The agent surface: inside panto, and in a script run by `panto lua FILE`.
+---@class panto
+---@field ext panto.ext Only inside panto: what needs the running session.
+---@field json panto.json
+---@field fs panto.fs
+local panto = {}
+
+---@class panto.AgentSpec
+---@field config? string|panto.Config A label "provider:alias", a table, or what `resolve_model` gave. Default: the lane agent's.
+---@field store? panto.Store Where the session lies. Default: under the primary.
+---@field session_id? string Opens exactly this session, or creates it.
+---@field system_messages? (string|{[1]: string, [2]: table})[] Messages 1..n, written once at creation; each may have metadata.
+---@field tools? panto.Declaration[] What its model may call. Default: the lane agent's declarations.
+---@field base_prompt? boolean false leaves panto's own prompt out (structured workers).
+
+---@class panto.Config
+---@field model? string "provider:alias"
+---@field reasoning? string One of the model's levels.
+---@field tool_choice? string "auto", "none", "required", or the name of a tool that must be called.
+
+---@class panto.Declaration
+---@field name string
+---@field description string
+---@field schema? table|string JSON Schema; text keeps its bytes.
+
+---@class panto.Event A record as in stream-json: `type`, and what belongs to it; "turn_ended" is the last.
+---@field type string
+---@field text? string
+---@field agent? string
+
+---@class panto.Usage
+---@field input integer
+---@field output integer
+---@field cache_read integer
+---@field cache_write integer
+---@field reasoning integer
+---@field cost? number
+
+---@class panto.Result
+---@field id string The durable input's id.
+---@field status "completed"|"failed"|"cancelled"
+---@field text string
+---@field error? {kind: string, message: string}
+---@field limited boolean A limit stopped it (then status is "failed").
+---@field resumable boolean The session exists, is intact and is not owned by another process.
+---@field usage panto.Usage
+---@field tool_calls {id: string, name: string, input: string}[] Calls that were not run; `input` is raw JSON.
+
+---@class panto.Run
+---@field prompt string|table[] Text, or blocks { type = "text", text } and { type = "image", media_type, data }.
+---@field metadata? table A JSON object on the user message; never sent to the model.
+---@field dispatch_tools? boolean false ends the turn at the first reply; its calls come back unresolved.
+---@field limits? {steps?: integer, tokens?: integer, cost?: number, seconds?: number}
+---@field id? string A durable id: if it is known, nothing is submitted again.
+---@field detached? boolean Owned by the session, not by the call that opened it.
+---@field wake_fd? integer Gets one byte for each event put into the buffer, and one at the end.
+
+---Open or create an agent. It takes directory, permissions, sandbox and hooks from the lane's agent, and can only narrow them.
+---@async
+---@param spec? panto.AgentSpec
+---@return panto.Agent
+function panto.agent(spec) end
+
+---Sessions under another; default: under the primary.
+---@param spec? {under?: string}
+---@return panto.Store
+function panto.session_store(spec) end
+
+---The first job or task with an unread event or an end: its index. nil when `ms` are over.
+---@async
+---@param list (panto.Job|panto.Task)[]
+---@param ms? number
+---@return integer?
+function panto.wait(list, ms) end
+
+---Run a function as a task of its own. It ends with what spawned it, unless detached.
+---@param fn fun(): ...
+---@param options? {detached?: boolean}
+---@return panto.Task
+function panto.spawn(fn, options) end
+
+---Wait. `sleep(0)` gives everybody else a turn: long work must do that before 100 ms are over.
+---@async
+---@param ms number
+function panto.sleep(ms) end
+
+---Run a program. `timeout` in milliseconds; it dies with panto.
+---@async
+---@param spec {argv: string[], cwd?: string, env?: table<string, string>, stdin?: string, timeout?: number}
+---@return {code: integer, signal: integer, stdout: string, stderr: string, timed_out: boolean}
+function panto.exec(spec) end
+
+---One HTTP request. With `stream` the result is called for chunks (`for chunk in response do`). With `check` a status
+---outside 200 to 299 raises { kind, message, status, retry_after }. With `endpoint` (in a protocol) give `path`, not `url`:
+---address, headers and key are added out of sight; `auth` names the key's header if it is not `authorization`.
+---@async
+---@param spec {url?: string, endpoint?: any, path?: string, method?: string, headers?: table<string, string>, body?: string, stream?: boolean, check?: boolean, auth?: string}
+---@return panto.Response
+function panto.http(spec) end
+
+---32 hex digits from the arguments: the same for the same values, in Lua and in Python.
+---@param ... any
+---@return string
+function panto.derive_id(...) end
+
+---A line for the log.
+---@param ... any
+function panto.log(...) end
+
+---@class panto.Response
+---@field status integer
+---@field headers table<string, string>
+---@field body? string Where `stream` is not asked for.
+---@overload async fun(): string?
+local Response = {}
+
+---Give the connection back.
+function Response:close() end
+
+---@class panto.Task
+local Task = {}
+
+---Wait for its end: its results, or its error raised.
+---@async
+---@return ...
+function Task:await() end
+
+---nil while it runs; then true and its results, or false and its error.
+---@return boolean?, ...
+function Task:result() end
+
+---Ask it to end: each of its waits raises { kind = "cancelled" }.
+function Task:cancel() end
+
+---@class panto.Agent
+---@field id string The session's id.
+---@field session_id string
+local Agent = {}
+
+---A turn as a stream: `for event in agent:run { prompt = "…" } do`. Leaving the loop early stops the turn. A failed turn raises.
+---@async
+---@param spec string|panto.Run
+---@return panto.Stream
+function Agent:run(spec) end
+
+---A turn as a job that runs by itself, owned by the tool call, stream or extension that opened it.
+---@async
+---@param spec string|panto.Run
+---@return panto.Job
+function Agent:run_async(spec) end
+
+---A durable input. `when` "steer" joins the running turn at its next step, "follow_up" waits for the turn after.
+---@async
+---@param spec string|{prompt: string|table[], when?: "steer"|"follow_up", id?: string, metadata?: table}
+---@return string id
+function Agent:submit(spec) end
+
+---A copy of the declarations, schema as JSON text.
+---@async
+---@return panto.Declaration[]
+function Agent:tools() end
+
+---Exactly these from the next request on. A call to any other name is declined.
+---@async
+---@param list panto.Declaration[]
+function Agent:set_tools(list) end
+
+---Merge into what is in force.
+---@async
+---@param config string|panto.Config
+function Agent:set_config(config) end
+
+---Its conversation.
+---@return panto.Conversation
+function Agent:conversation() end
+
+---Drop this handle; the last one releases the session. Outside a task it only asks for that.
+---@async
+function Agent:close() end
+
+---@class panto.Stream
+---@overload async fun(): panto.Event?
+local Stream = {}
+
+---The next event; nil after "turn_ended". A failed turn raises { kind, message }.
+---@async
+---@return panto.Event?
+function Stream:next() end
+
+---Ask the turn to stop; its last event still comes.
+function Stream:cancel() end
+
+---Stop the turn and let go of it.
+---@async
+function Stream:close() end
+
+---@class panto.Job
+local Job = {}
+
+---The next unread event, or nil. A task that polls without waiting gives the loop a turn after a few empty polls.
+---@return panto.Event?
+function Job:next_event() end
+
+---The settled result, or nil while it runs.
+---@return panto.Result?
+function Job:result() end
+
+---Wait for its end.
+---@async
+---@return panto.Result
+function Job:await() end
+
+---Ask it to stop; it settles within a second.
+function Job:request_cancel() end
+
+---It belongs to the session from now on.
+---@async
+function Job:detach() end
+
+---End it where it runs, and free it; any other use of it is an error afterwards. Outside a task it only asks for that.
+---@async
+function Job:close() end
+
+---@class panto.Message
+---@field role "system"|"user"|"assistant"|"tool"
+---@field text string
+---@field parts table[]
+---@field metadata? table
+
+---Messages are numbered from 1, system messages included; numbers never change. `#conversation` counts them (and waits).
+---@class panto.Conversation
+local Conversation = {}
+
+---Its number. It goes along with the next turn.
+---@async
+---@param text string
+---@param metadata? table
+---@return integer
+function Conversation:add_system_message(text, metadata) end
+
+---Its number. It goes along with the next turn.
+---@async
+---@param text string
+---@param metadata? table
+---@return integer
+function Conversation:add_user_message(text, metadata) end
+
+---A message's metadata, nil if it has none.
+---@async
+---@param i integer
+---@return table?
+function Conversation:message_metadata(i) end
+
+---Set it: a JSON object, never sent to the model.
+---@async
+---@param i integer
+---@param metadata table
+function Conversation:set_message_metadata(i, metadata) end
+
+---The full history, compacted messages included.
+---@async
+---@return panto.Message[]
+function Conversation:messages() end
+
+---@class panto.Store
+local Store = {}
+
+---Newest first.
+---@async
+---@param spec? {limit?: integer}
+---@return {id: string, title: string, time: number, model: string, turns: integer, tokens: integer, cost?: number}[]
+function Store:list(spec) end
+
+---What is known of one session, nil if there is none.
+---@async
+---@param id string
+---@return table?
+function Store:metadata(id) end
+
+---JSON: duplicate keys, NaN and trailing text are refused; a decoded object keeps the order of its keys; integers beyond 64
+---bits keep their digits.
+---@class panto.json
+---@field null any JSON's null.
+local json = {}
+
+---@param value any
+---@return string
+function json.encode(value) end
+
+---@param text string
+---@return any
+function json.decode(text) end
+
+---Say that a table is a list (an empty one cannot tell).
+---@param t? table
+---@return table
+function json.array(t) end
+
+---Say that a table is an object.
+---@param t? table
+---@return table
+function json.object(t) end
+
+---Files; relative paths start in the agent's directory, `~` is the home. Contents are bytes. Reading what is not there gives nil.
+---@class panto.fs
+local fs = {}
+
+---@async
+---@param path string
+---@return string?
+function fs.read(path) end
+
+---Written whole or not at all.
+---@async
+---@param path string
+---@param text string
+function fs.write(path, text) end
+
+---@async
+---@param path string
+---@param text string
+function fs.append(path, text) end
+
+---Names, folders with a slash at the end.
+---@async
+---@param path string
+---@return string[]?
+function fs.list(path) end
+
+---@async
+---@param path string
+---@return {kind: "file"|"directory"|"other", size: integer, mtime: number}?
+function fs.stat(path) end
+
+---With all folders above it.
+---@async
+---@param path string
+function fs.mkdir(path) end
+
+---A file or an empty folder; false if it was not there.
+---@async
+---@param path string
+---@return boolean
+function fs.remove(path) end
+
+---@async
+---@param path string
+---@param to string
+function fs.rename(path, to) end
+
+---What needs the running session. Also here: `sleep, exec, http, fs, spawn, wait, json, derive_id, log`.
+---@class panto.ext
+---@field agent panto.Agent The agent of the current lane: who raised the call this task serves; in observers and protocols the primary.
+---@field json panto.json
+---@field fs panto.fs
+---@field session panto.ext.session
+---@field ui panto.ext.ui
+---@field wire panto.ext.wire
+local ext = {}
+
+---@class panto.ToolSpec
+---@field name string
+---@field description string What the model reads.
+---@field schema? table|string JSON Schema of the arguments.
+---@field handler? fun(args: table, ctx: panto.Context): any A task. Returns text, a table, or { content, details, is_error, cancelled }.
+---@field mutates? boolean Does it change anything? Default true: after a crash nobody knows whether it happened.
+---@field replay? boolean May a lost run be repeated? Default false.
+---@field approval? "read"|"edit"|"command" What the permission mode sees in it. Default "read" if mutates is false, else "command".
+---@field timeout? number Milliseconds.
+---@field isolate? boolean Run in a worker process.
+---@field external? boolean No handler: the call waits for an answer from outside.
+
+---@class panto.Context
+---@field session_id string
+---@field run_id? string
+---@field call_id? string
+---@field effect_id string
+---@field agent panto.Agent
+---@field cwd string
+---@field raw_arguments? string As the model wrote them.
+local Context = {}
+
+---Text or a view for the card of this call.
+---@param what string|panto.View
+function Context:progress(what) end
+
+---Has the person asked to stop? A handler then has most of a second to return what it has.
+---@return boolean
+function Context:cancelled() end
+
+---A live view on the card of this call.
+---@param view panto.View
+---@return panto.Component
+function Context:set_component(view) end
+
+---A view is data: { type = "text", text }, { type = "list", items }, { type = "table", columns, rows }, { type = "progress", label,
+---share }, { type = "card", title, fact, state, children }, { type = "diff", path, hunks, added, removed }.
+---@class panto.View
+---@field type "text"|"list"|"table"|"progress"|"card"|"diff"
+
+---@class panto.Component
+local Component = {}
+
+---Show the table again after a change; it is copied at most once a frame.
+function Component:invalidate() end
+
+---Is it still shown?
+---@return boolean
+function Component:alive() end
+
+---A tool the model may call.
+---@param spec panto.ToolSpec
+function ext.register_tool(spec) end
+
+---A slash command. `handler` is a task; the text it returns is shown. `complete` gives values for the argument.
+---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
+function ext.register_command(spec) end
+
+---A wire protocol. `open` returns a stream { next, cancel_turn?, close? }; `next` gives a part, nil at the end, or `pending()`.
+---`models` makes a provider of that name without any config.
+---@param spec {name: string, open: (fun(request: table, handle: panto.Handle): table), cancel_turn?: fun(), close?: fun(), models?: table}
+function ext.register_protocol(spec) end
+
+---@param spec {name: string, dark?: boolean, colors: table<string, string>}
+function ext.register_theme(spec) end
+
+---A key that runs a slash command or a function.
+---@param spec {key: string, description: string, command?: string, handler?: fun()}
+function ext.register_shortcut(spec) end
+
+---An item of the status line; the result changes its text.
+---@param spec {key: string, text?: string, priority?: integer}
+---@return fun(text?: string)
+function ext.register_status(spec) end
+
+---A hook (tool_call, tool_result, input, context, before_compact: tasks, 5 s, in activation order) or an observer of any other
+---name (session_start, session_end, turn_start, turn_interrupt, turn_end, step_start, step_end, model_change, or one of your own).
+---@param event string
+---@param fn fun(event: panto.HookEvent): any
+function ext.on(event, fn) end
+
+---@class panto.HookEvent
+---@field name string
+---@field agent? panto.Agent
+---@field arguments? table tool_call: answer { block = true, reason } or { arguments }.
+---@field content? string tool_result: answer { content?, is_error?, details? }.
+---@field text? string input: answer { text }, { block, reason } or { handled }.
+local HookEvent = {}
+
+---A live view on the card of the call this event is about.
+---@param view panto.View
+---@return panto.Component
+function HookEvent:set_component(view) end
+
+---Tell observers of a name of your own.
+---@param name string
+---@param payload? table
+function ext.emit(name, payload) end
+
+---The extension's own table of the configuration, `[extension.NAME]`.
+---@return table
+function ext.config() end
+
+---The primary: id, root of the store, scope, cwd, model, reasoning.
+---@return {id: string, root: string, scope: string, cwd: string, model: string, reasoning: string}
+function ext.session_info() end
+
+---An opaque configuration for `panto.agent` and `set_config`; fails before any request. Only model, reasoning, style and
+---wire_model can be read.
+---@async
+---@param spec panto.Config
+---@return panto.Config
+function ext.resolve_model(spec) end
+
+---The models that are known, at most `limit`.
+---@async
+---@param spec? {query?: string, limit?: integer}
+---@return {label: string, context: integer, price_input?: number, price_output?: number, reasoning: string[], images: boolean, usable: boolean}[]
+function ext.models(spec) end
+
+---Something a person should know.
+---@param spec string|{text: string, level?: "info"|"attention"|"wrong", hint?: string, key?: string}
+---@param level? string
+function ext.notify(spec, level) end
+
+---In a protocol's `next`: nothing is ready; pull again after `ms`, or when woken.
+---@param ms? number
+function ext.pending(ms) end
+
+---Durable facts of the extension's own in the session of the lane's agent: kept on fork, never sent to the model.
+---@class panto.ext.session
+local session = {}
+
+---@async
+---@param kind string
+---@param value any
+function session.append(kind, value) end
+
+---The values appended under this kind, oldest first.
+---@async
+---@param kind string
+---@return any[]
+function session.entries(kind) end
+
+---Dialogs. Where nobody can answer, the default.
+---@class panto.ext.ui
+local ui = {}
+
+---@param spec string|table As ext.notify.
+---@param level? string
+function ui.notify(spec, level) end
+
+---@async
+---@param title string
+---@param spec? {reason?: string, default?: boolean}
+---@return boolean
+function ui.confirm(title, spec) end
+
+---@async
+---@param title string
+---@param choices string[]
+---@param spec? {reason?: string, default?: string}
+---@return string?
+function ui.select(title, choices, spec) end
+
+---@async
+---@param title string
+---@param spec? {reason?: string, default?: string}
+---@return string?
+function ui.input(title, spec) end
+
+---What most protocols need.
+---@class panto.ext.wire
+local wire = {}
+
+---A stream that a task feeds: `fn(put)` may wait; its error becomes the stream's.
+---@param handle panto.Handle
+---@param fn fun(put: fun(part: table))
+---@return table
+function wire.stream(handle, fn) end
+
+---The `data` of server-sent events, decoded where it is a JSON object: `for data in wire.events(response) do`. The iterator waits.
+---@param response panto.Response
+---@return async fun(): any
+function wire.events(response) end
+
+---Two functions: a tool's name as a wire takes it that allows letters, digits, _ and -, and back.
+---@return (fun(name: string): string), (fun(short: string): string)
+function wire.names() end
+
+---@class panto.Handle
+local Handle = {}
+
+---There is something: pull again.
+function Handle:wake() end
+
+return panto
