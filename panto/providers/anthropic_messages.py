@@ -42,6 +42,7 @@ from panto.providers.wire import (
     check_options,
     encode,
     forced,
+    level_for,
     members,
     merged,
     place_of,
@@ -87,7 +88,7 @@ class AnthropicMessages:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        names, tools = self._speller.tools(self._lessons.tools(request, spec), _tool)
         shaped = self._shaper.shape(request)
         limit = request.max_output or spec.max_output or DEFAULT_OUTPUT
         thinking, effort, betas = _thinking(request, spec, on, limit, shaped.stale)
@@ -243,9 +244,9 @@ def _thinking(
     request: Request, spec: ModelSpec, on: dict[str, object], limit: int, stale: bool
 ) -> tuple[dict[str, object], dict[str, object], list[str]]:
     """The thinking member, output_config and betas for the level asked for."""
-    level, kind = request.reasoning, on.get("thinking", "none")
-    off = level in ("off", "none")
-    effort: dict[str, object] = {"effort": level} if level and not off and level in spec.reasoning else {}
+    level, kind = level_for(request.reasoning, spec.reasoning), on.get("thinking", "none")
+    off = level == "off"
+    effort: dict[str, object] = {"effort": level} if level and not off else {}
     if kind == "budget":
         if off or not level or limit <= 2048:
             return {}, {}, []

@@ -47,10 +47,12 @@ async def complete(
                 if close is not None:
                     await close()
             origin = Origin(model.provider.name, model.provider.protocol, request.model)
-            return fold.result(origin, price=model.spec.price, made_under=request.context_digest)
+            result = fold.result(origin, price=model.spec.price, made_under=request.context_digest)
+            _look_for_silent_overflow(result, model)
+            return result
         except ProviderError as error:
-            # Silence is dear: a server that thinks for minutes before its first word must not do so seven times.
-            late = heard or error.kind == "timeout"
+            # These are dear: minutes of thought before a silence, or a reply that was paid for and is no use.
+            late = heard or error.kind in ("timeout", "malformed")
             before, after = before + (not late), after + late
             if not retryable(error) or before >= policy.tries or after > policy.dropped:
                 raise
@@ -67,6 +69,14 @@ async def complete(
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(retry_now.wait(), wait.wait_s)
         on_wait(replace(wait, over=True))
+
+
+def _look_for_silent_overflow(result: ModelResult, model: Model) -> None:
+    """Some servers fill the window with the prompt and then say nothing, with status 200."""
+    full = model.spec.context and result.usage.input >= 0.99 * model.spec.context
+    if full and not result.message.parts:
+        text = f"the prompt of {result.usage.input} tokens fills the window of {model.label} ({model.spec.context})"
+        raise ProviderError("overflow", text, hint="Compact the conversation (/compact) or start anew.")
 
 
 def _too_long(error: ProviderError) -> ProviderError:

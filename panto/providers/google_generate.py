@@ -37,6 +37,7 @@ from panto.providers.wire import (
     check_options,
     encode,
     forced,
+    level_for,
     members,
     merged,
     place_of,
@@ -74,7 +75,7 @@ class GoogleGenerate:
         on = _defaults(request.model) | switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        names, tools = self._speller.tools(self._lessons.tools(request, spec), _tool)
         shaped = self._shaper.shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
@@ -219,12 +220,10 @@ def _config(request: Request, spec: ModelSpec, on: dict[str, object]) -> dict[st
         config["responseJsonSchema"] = raw(for_reply(request.schema, PROTOCOL))
     if spec.reasoning and on["thinking"] != "none":
         thinking: dict[str, object] = {"includeThoughts": True}
-        level = request.reasoning
-        if level in ("off", "none"):
-            level = spec.reasoning[0]
+        level = level_for(request.reasoning, spec.reasoning)
         if level and on["thinking"] == "budget":
-            thinking["thinkingBudget"] = 0 if level in ("off", "none") else _BUDGETS.get(level, -1)
-        elif level in spec.reasoning:
+            thinking["thinkingBudget"] = 0 if level == "off" else _BUDGETS.get(level, -1)
+        elif level:
             thinking["thinkingLevel"] = level.upper()
         config["thinkingConfig"] = thinking
     return config

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from panto.providers.failure import Failure
 from panto.providers.images import Mark, images_in, mark_of
+from panto.providers.model import ModelSpec
 from panto.providers.names import Names
 from panto.schema.messages import Request, ToolSpec
 
@@ -35,8 +36,10 @@ class Lessons:
         """Parts of messages whose signatures were refused, by their id in this process."""
         self._tools: set[ToolSpec] = set()
 
-    def tools(self, request: Request) -> tuple[ToolSpec, ...]:
-        """The request's tools without those that were refused (a changed one is tried again)."""
+    def tools(self, request: Request, spec: ModelSpec | None = None) -> tuple[ToolSpec, ...]:
+        """The tools without those that were refused (a changed one is tried again); none for a model that has none."""
+        if spec is not None and not spec.tools:
+            return ()
         if not self._tools:
             return request.tools
         return tuple(tool for tool in request.tools if tool not in self._tools)

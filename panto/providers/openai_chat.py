@@ -51,6 +51,7 @@ from panto.providers.wire import (
     check_options,
     encode,
     forced,
+    level_for,
     members,
     merged,
     place_of,
@@ -110,7 +111,7 @@ class OpenAIChat:
         on = switches(self._settings, spec)
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        names, tools = self._speller.tools(self._lessons.tools(request, spec), _tool)
         shaped = self._shapers[on.get("ids") == "nine"].shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
@@ -282,10 +283,10 @@ def _results(group: Group, gate: Gate, on: dict[str, object], names: Names) -> l
 
 def _effort(request: Request, spec: ModelSpec, on: dict[str, object]) -> dict[str, object]:
     """How this server is asked for a reasoning level; nothing for a model without levels."""
-    level = request.reasoning
-    if not level or not spec.reasoning:
+    level = level_for(request.reasoning, spec.reasoning)
+    if not level:
         return {}
-    off = level in ("off", "none")
+    off = level == "off"
     levels = on.get("levels")
     word = str(levels.get(level, level)) if isinstance(levels, dict) else level
     match on.get("effort", "reasoning_effort"):

@@ -41,6 +41,7 @@ from panto.providers.wire import (
     check_options,
     encode,
     forced,
+    level_for,
     members,
     merged,
     place_of,
@@ -81,7 +82,7 @@ class OpenAIResponses:
         left_out = self._lessons.members
         options = merged(self._settings.options, request.options)
         check_options(options, PROTOCOL, self._known, OWNED)
-        names, tools = self._speller.tools(self._lessons.tools(request), _tool)
+        names, tools = self._speller.tools(self._lessons.tools(request, spec), _tool)
         shaped = self._shaper.shape(request)
         choice, instruction, note = forced(request, spec)
         if instruction:
@@ -216,11 +217,9 @@ def _message(text: str, data: dict[str, str], reasoned: bool) -> dict[str, objec
 
 def _reasoning(request: Request, spec: ModelSpec, on: dict[str, object], no_summary: bool) -> dict[str, object]:
     out: dict[str, object] = {}
-    level = "none" if request.reasoning == "off" else request.reasoning
-    if level in spec.reasoning or (level == "none" and "off" in spec.reasoning):
-        out["effort"] = level
-    elif level == "none":
-        out["effort"] = spec.reasoning[0]  # the least that a model takes which cannot be off
+    level = level_for(request.reasoning, spec.reasoning)
+    if level:
+        out["effort"] = "none" if level == "off" else level
     summary = on.get("summary", "auto")
     if summary != "none" and not no_summary:
         out["summary"] = summary

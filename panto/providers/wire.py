@@ -173,6 +173,26 @@ def host_of(url: str) -> str:
         return url
 
 
+LEVELS = ("off", "none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def level_for(asked: str, levels: Sequence[str]) -> str:
+    """The reasoning level to send: the one asked for, else the next higher that the model takes, else its highest.
+
+    "" if none was asked for or the model takes none; "off" for off and none alike, where the model can be off.
+    """
+    if not asked or not levels:
+        return ""
+    can_be_off = "off" in levels or "none" in levels
+    if asked in ("off", "none") and can_be_off:
+        return "off"
+    if asked in levels or asked not in LEVELS:
+        return asked
+    thinking = sorted((one for one in levels if one in LEVELS[2:]), key=LEVELS.index)
+    higher = [one for one in thinking if LEVELS.index(one) > LEVELS.index(asked)]
+    return (higher or thinking[-1:] or [""])[0]
+
+
 def cache_key(request: Request, head: Sequence[str]) -> str:
     """The same for all requests of one conversation, telling nothing of it."""
     seed = "\0".join((request.session_id, request.agent, request.model, *head))

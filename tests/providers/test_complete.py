@@ -297,3 +297,32 @@ def test_a_model_that_wrote_a_bad_call_is_asked_again() -> None:
             assert (await Told().ask(provider("openai_chat", server.url))).text() == "ok"
 
     asyncio.run(main())
+
+
+def test_a_prompt_that_silently_fills_the_window_is_overflow() -> None:
+    async def main() -> None:
+        model = Model("p:m", Scripted([{"usage": {"input": 4096}, "finish": "length"}]), ModelSpec("m", context=4096))
+        told = Told()
+        with pytest.raises(ProviderError) as caught:
+            await complete(
+                model,
+                REQUEST,
+                on_part=told.part,
+                on_wait=told.waits.append,
+                on_reset=told.reset,
+                retry_now=told.retry_now,
+            )
+        assert caught.value.kind == "overflow" and "4096" in caught.value.message
+
+    asyncio.run(main())
+
+
+def test_an_unusable_reply_is_tried_again_twice_and_no_more() -> None:
+    async def main() -> None:
+        async with WireCheck("google_generate") as vendor:
+            vendor.replies += [Reply(finish="MALFORMED_FUNCTION_CALL")] * 9
+            with pytest.raises(ProviderError) as caught:
+                await Told().ask(provider("google_generate", vendor.base_url))
+            assert caught.value.kind == "malformed" and len(vendor.requests) == 3
+
+    asyncio.run(main())

@@ -12,7 +12,7 @@
     async with WireCheck("openai_chat") as vendor: ...           # the same in the running loop
 
 A request that is refused gets the vendor's 400 and takes no reply. Without replies the vendor says "ok". `Fault`
-answers a status, cuts the stream, or falls silent. `dialect` (Chat: openai, mistral, deepseek, kimi) and `image_limit`
+answers a status, cuts the stream, or falls silent. `dialect` (openai, mistral, deepseek, kimi, zai) and `image_limit`
 (bytes of base64) make a vendor stricter. Signatures that `Reply` gives are seals over the very text (`seal`): an
 altered or foreign one is refused by whoever looks, without a common memory. `PROTOCOLS` names all four.
 """

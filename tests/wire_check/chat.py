@@ -1,4 +1,4 @@
-"""What Chat Completions servers refuse. `dialect`: openai (default), mistral, deepseek, kimi."""
+"""What Chat Completions servers refuse. `dialect`: openai (default), mistral, deepseek, kimi, zai."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.wire_check.rules import (
 FIELDS = """model messages tools tool_choice parallel_tool_calls max_completion_tokens max_tokens stop temperature top_p
  seed reasoning_effort verbosity response_format prompt_cache_key prompt_cache_options store metadata service_tier user
  safety_identifier stream stream_options frequency_penalty presence_penalty logit_bias n"""
-EXTRA = {"openai": "", "mistral": "", "deepseek": " thinking", "kimi": " thinking"}
+EXTRA = {"openai": "", "mistral": "", "deepseek": " thinking", "kimi": " thinking", "zai": " thinking tool_stream"}
 IDS = {"mistral": "[A-Za-z0-9]{9}"}
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text", "reasoning_details")
 
