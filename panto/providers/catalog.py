@@ -10,10 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
-from panto.providers import probe
 from panto.providers.http import Http, is_local
 from panto.providers.model import KeySource, Model, ModelSpec, Price, ProviderSettings, Tier
 from panto.providers.protocols import Protocols
@@ -92,6 +90,8 @@ class Catalog:
         raise UsageError(f"several providers have a model {label!r}", f"Name one of: {labels}.")
 
     def _unknown(self, label: str) -> UsageError:
+        from difflib import get_close_matches  # only on the way to an error
+
         labels = [f"{name}:{alias}" for name in self.tables for alias in self.specs(name)]
         near = get_close_matches(label, labels, 3, 0.5)
         if not near:
@@ -104,6 +104,8 @@ class Catalog:
         """The provider with this name; the same object each time. Raises UsageError."""
         if name not in self._providers:
             if name not in self.tables:
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, list(self.tables), 1)
                 raise UsageError(f"there is no provider {name!r}", f"Did you mean {near[0]}?" if near else "")
             self._providers[name] = self.protocols.make(self._settings(name), self.http)
@@ -151,6 +153,8 @@ class Catalog:
         return self.resolve(label)
 
     async def _measure(self, model: Model, local: bool) -> None:
+        from panto.providers import probe  # most models are known
+
         name, spec = model.provider.name, model.spec
         base = str(self.tables[name].get("base_url", ""))
         headers = await self._headers(name)

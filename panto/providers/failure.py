@@ -54,8 +54,9 @@ class Refusal:
         return f"{self.text} {' '.join(sorted(self.words))}"
 
 
-_THROTTLE = re.compile(r"too many requests|rate[ _-]?limit|throttl", re.IGNORECASE)
-_OVERFLOW = re.compile(
+# Compiled when first needed: most processes never see a refusal.
+_THROTTLE = r"too many requests|rate[ _-]?limit|throttl"
+_OVERFLOW = (
     r"prompt is too long|exceed(s|ed)? context limit|model_context_window_exceeded|context_length_exceeded"
     r"|exceeds? the context window|maximum context length|exceed_context_size|exceeds the available context size"
     r"|exceeds model's maximum context|maximum (number of tokens|prompt length)|input token count|exceeded max context"
@@ -64,22 +65,16 @@ _OVERFLOW = re.compile(
     r"|too large for model with \d+ maximum context|exceeded model token limit|context window exceed"
     r"|contextwindowexceeded"
     r"|exceeds the maximum allowed input length|longer than the model's context length|range of input length should be"
-    r"|input is too long|request_too_large|context size has been exceeded",
-    re.IGNORECASE,
+    r"|input is too long|request_too_large|context size has been exceeded"
 )
-_QUOTA = re.compile(
+_QUOTA = (
     r"insufficient[_ ](quota|balance|funds|credits?)|billing|exceeded your current quota|quota exceeded for"
     r"|credit balance|out of credits|usage[ _]limit|spend(ing)? limit|plan limit|per ?day"
-    r"|payment required|requires more credits",
-    re.IGNORECASE,
+    r"|payment required|requires more credits"
 )
-_FILTER = re.compile(
-    r"content_filter|content_policy|policy_violation|invalid_prompt|bio_policy|moderation", re.IGNORECASE
-)
-_OVERLOAD = re.compile(r"overloaded|over capacity|slow down|high demand|no available|unavailable", re.IGNORECASE)
-_KEY = re.compile(
-    r"api[ _-]?key (not valid|invalid|expired)|api_key_invalid|invalid[ _-](x-)?api[ _-]key", re.IGNORECASE
-)
+_FILTER = r"content_filter|content_policy|policy_violation|invalid_prompt|bio_policy|moderation"
+_OVERLOAD = r"overloaded|over capacity|slow down|high demand|no available|unavailable"
+_KEY = r"api[ _-]?key (not valid|invalid|expired)|api_key_invalid|invalid[ _-](x-)?api[ _-]key"
 _ZAI = {
     "1113": "quota",
     "1308": "quota",
@@ -132,6 +127,10 @@ def _gather(value: object, key: str, texts: list[str], out: Refusal, depth: int)
         out.words.add(str(value))
 
 
+def _says(pattern: str, text: str) -> bool:
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
 def kind_of(status: int, refusal: Refusal) -> ProviderErrorKind:
     """The kind, from the vendor's words first and the status second."""
     text = refusal.everything
@@ -140,21 +139,21 @@ def kind_of(status: int, refusal: Refusal) -> ProviderErrorKind:
             return _ZAI[word]  # type: ignore[return-value]
     if "tool_use_failed" in refusal.words:  # the model wrote a bad call: another try writes another
         return "malformed"
-    if _QUOTA.search(text) and status in (0, 400, 402, 403, 429):
+    if _says(_QUOTA, text) and status in (0, 400, 402, 403, 429):
         return "quota"
     if status == 413:
         return "overflow"
-    if _THROTTLE.search(text) and status in (0, 200, 400, 429, 503):
+    if _says(_THROTTLE, text) and status in (0, 200, 400, 429, 503):
         return "rate_limited"
-    if _OVERFLOW.search(text) and status not in (401, 403, 404):
+    if _says(_OVERFLOW, text) and status not in (401, 403, 404):
         return "overflow"
-    if _KEY.search(text) and status in (0, 200, 400):
+    if _says(_KEY, text) and status in (0, 200, 400):
         return "auth"
-    if _FILTER.search(text) and status in (0, 200, 400, 403):
+    if _says(_FILTER, text) and status in (0, 200, 400, 403):
         return "content_filter"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if _OVERLOAD.search(text):
+    if _says(_OVERLOAD, text):
         return "overloaded"
     if status >= 500 or status < 300:
         return "server"

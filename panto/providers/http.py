@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -23,6 +22,10 @@ def is_local(host: str) -> bool:
     host = host.strip("[]").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
+    if not host[:1].isdigit() and ":" not in host:
+        return False
+    import ipaddress  # only for hosts that are numbers
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -50,6 +53,8 @@ def _excludes(entry: str, host: str, port: int) -> bool:
     if entry == "*":
         return True
     if "/" in entry:
+        import ipaddress
+
         try:
             return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
         except ValueError:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
-from pathlib import Path
 
 from panto.providers.http import Http
 from panto.providers.model import ProviderSettings
@@ -49,6 +47,8 @@ def _scripted(settings: ProviderSettings, http: Http) -> Provider:
     path = settings.wire.get("script")
     if path is None:
         return Scripted(settings.wire.get("replies", []), name=settings.name)
+    from pathlib import Path
+
     try:
         text = Path(str(path)).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -87,6 +87,8 @@ class Protocols:
         """A provider for these settings. Raises UsageError, with the nearest name, for an unknown protocol."""
         factory = self._built_in.get(settings.protocol) or self._added.get(settings.protocol)
         if factory is None:
+            from difflib import get_close_matches  # only on the way to an error
+
             near = get_close_matches(settings.protocol, self.names(), 1)
             hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(self.names())}."
             raise UsageError(f"provider {settings.name} names the unknown protocol {settings.protocol!r}", hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ class RetryPolicy:
     """`tries` in all where nothing was heard yet; `dropped` further ones after an attempt cut midway or silent.
 
     The n-th wait is `first_s`·2ⁿ, at most `longest_s`, less up to a quarter by lot; a server's own wish counts if it is
-    at most `patience_s` (a longer one is an error that says so). Seconds throughout. `dice` gives [0, 1).
+    at most `patience_s` (a longer one is an error that says so). Seconds throughout. `dice`: [0, 1), None: chance.
     """
 
     tries: int = 7
@@ -27,13 +26,17 @@ class RetryPolicy:
     first_s: float = 0.5
     longest_s: float = 20.0
     patience_s: float = 120.0
-    dice: Callable[[], float] = random.random
+    dice: Callable[[], float] | None = None
 
     def wait(self, failed: int, wish: float | None) -> float | None:
         """Seconds before the next try after `failed` failures (from 1); None: the server asks for too much."""
         if wish is not None:
             return wish if wish <= self.patience_s else None
         full: float = min(self.longest_s, self.first_s * 2 ** min(failed - 1, 30))
+        if self.dice is None:
+            from random import random  # only on the way to a wait
+
+            return full * (1 - 0.25 * random())
         return full * (1 - 0.25 * self.dice())
 
 
