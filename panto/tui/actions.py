@@ -75,6 +75,10 @@ class Actions(Frame, inherit_bindings=False):
         """The prompt in an editor."""
         self.link.start(self.desk.edit())
 
+    def action_paste_image(self) -> None:
+        """The clipboard's picture into the prompt."""
+        self.link.start(self.desk.paste_image())
+
     def action_escape(self) -> None:
         """Close what is in front, else stop the turn, else (twice, empty, idle) rewind."""
         now = time.monotonic()
@@ -97,6 +101,7 @@ class Actions(Frame, inherit_bindings=False):
     def action_interrupt(self) -> None:
         """Copy a selection, else stop the turn, else clear; a second time: leave."""
         now = time.monotonic()
+        self.heard_interrupt(now)
         twice, self._interrupted_at = now - self._interrupted_at < TWICE_S, now
         selected = self.transcript.selected_text() or self.composer.draft.selected()
         if selected and not twice:
@@ -234,6 +239,12 @@ class Actions(Frame, inherit_bindings=False):
         from panto.tui.screens.settings import SettingScreen
 
         self.push_screen(SettingScreen())
+
+    def action_waiting(self) -> None:
+        """Messages that wait."""
+        from panto.tui.screens.queue import QueueScreen
+
+        self.push_screen(QueueScreen())
 
     def action_context(self) -> None:
         """What fills the context."""

@@ -59,8 +59,6 @@ class PantoApp(Actions, inherit_bindings=False):
         """The composer takes the keys, then the engine is built."""
         self.composer.focus()
         self.take_over()
-        if self.settings.opening == "sessions":
-            self.action_sessions()
         self.sync()
         self.call_after_refresh(self._connect)
 
@@ -93,6 +91,8 @@ class PantoApp(Actions, inherit_bindings=False):
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
         self.desk.changed()
         self.sync()
+        if self.settings.opening == "sessions":
+            self.action_sessions()
         if self.settings.prompt:
             self.link.submit(Prompt(self.settings.prompt))
         for problem in self.keys.problems:
@@ -109,7 +109,10 @@ class PantoApp(Actions, inherit_bindings=False):
         elif self.child is not None:
             self.child.hear(update)
         if isinstance(update, InputReturned):
-            self.desk.give_back(update.text)
+            if update.text in self.swallowed:
+                self.swallowed.remove(update.text)
+            else:
+                self.desk.give_back(update.text)
         if not isinstance(update, _DELTAS):
             self.sync()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KITTY_DISAMBIGUATE_AND_BASE_KEYS = 0b101
 SLOW_LINE_WAIT = 0.05
+BLOCKED_S = 0.7
 
 
 class PantoDriver(LinuxDriver):
@@ -35,6 +36,8 @@ class PantoDriver(LinuxDriver):
         self.terminal: Terminal | None = getattr(app, "terminal", None) or take()
         self.ready = threading.Event()
         self.first = b""  # bytes read before this driver began
+        self.heard = 0.0  # when the application last took a Ctrl+C (monotonic)
+        self._unheard: list[float] = []
         self._wake: tuple[int, int] = (-1, -1)
         if self.terminal is not None:
             self._file = open(self.terminal.fd_out, "w", encoding="utf-8", errors="replace", closefd=False)
@@ -134,4 +137,14 @@ class PantoDriver(LinuxDriver):
 
     def _post(self, messages: list[Message]) -> None:
         for message in messages:
+            if isinstance(message, events.Key) and message.key == "ctrl+c":
+                self._insist()
             self.process_message(message)
+
+    def _insist(self) -> None:
+        """Ctrl+C again and again into an application that does not answer: leave hard, with the terminal given back."""
+        now = time.monotonic()
+        self._unheard = [at for at in self._unheard if at > self.heard and now - at < 10.0] + [now]
+        if len(self._unheard) > 1 and now - self._unheard[0] > BLOCKED_S and self.terminal is not None:
+            self.terminal.give_back()
+            os._exit(128 + signal.SIGINT)

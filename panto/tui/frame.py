@@ -70,6 +70,7 @@ class Frame(Looks, inherit_bindings=False):
     def begin_frame(self) -> None:
         """Before anything is mounted."""
         self.answered: set[str] = set()
+        self.swallowed: list[str] = []
         self.begin_looks()
         self.begin_session("")
 
@@ -121,6 +122,8 @@ class Frame(Looks, inherit_bindings=False):
             else:
                 self._ticking.pause()
         self._announce(held)
+        no_model = now.status is not None and not now.status.model
+        self.composer.placeholder = "you can type already; it is sent when a model is there" if no_model else ""
         self.rule.redraw()
         self.status.redraw()
         self.brought_themes()
@@ -307,6 +310,15 @@ class Frame(Looks, inherit_bindings=False):
         if self.screen is not self.main:
             self.child = None if self.screen is self.child else self.child
             self.pop_screen()
+
+    def swallow(self, text: str) -> None:
+        """This text is about to come back, and not for the prompt."""
+        self.swallowed.append(text)
+
+    def heard_interrupt(self, now: float) -> None:
+        """The loop lives: the driver need not help."""
+        if isinstance(self._driver, PantoDriver):
+            self._driver.heard = now
 
     def take_completion(self) -> None:
         """A click chose a row."""

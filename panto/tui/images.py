@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
+import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -42,3 +44,29 @@ def image_at(path: Path) -> Image | str:
     if not kind:
         return f"{path.name}: not an image that models take (PNG, JPEG, GIF, WebP)"
     return Image(kind, data, path.name)
+
+
+_CLIPBOARDS = (
+    ("wl-paste", "--no-newline", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
+    ("pngpaste", "-"),
+)
+
+
+async def clipboard_image() -> Image | None:
+    """The picture on the clipboard, None where there is none or no program that hands it out."""
+    for command in _CLIPBOARDS:
+        if shutil.which(command[0]) is None:
+            continue
+        quiet = asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=quiet, stdout=asyncio.subprocess.PIPE, stderr=quiet
+        )
+        try:
+            data, _ = await asyncio.wait_for(process.communicate(), 3.0)
+        except TimeoutError:
+            process.kill()
+            continue
+        if data.startswith(b"\x89PNG") and len(data) <= LARGEST:
+            return Image("image/png", data, "clipboard.png")
+    return None

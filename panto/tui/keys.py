@@ -27,6 +27,7 @@ TABLE: tuple[KeyRow, ...] = (
     KeyRow("search_history", ("ctrl+r",), "search earlier prompts", "prompt"),
     KeyRow("next_mode", ("shift+tab",), "next of plan, ask, auto", "prompt"),
     KeyRow("editor", ("ctrl+g",), "the prompt in $EDITOR", "prompt"),
+    KeyRow("paste_image", ("ctrl+v",), "the picture on the clipboard", "prompt"),
     KeyRow("escape", ("escape",), "close what is in front, else stop the turn; twice when idle: rewind"),
     KeyRow("interrupt", ("ctrl+c",), "copy a selection, else stop the turn, else clear; twice: leave"),
     KeyRow("leave", ("ctrl+d",), "leave, when the prompt is empty", "prompt"),

@@ -6,6 +6,7 @@ Pure. It follows the primary agent; questions come from every agent of the tree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -34,7 +35,7 @@ from panto.schema.events import (
     TurnStopped,
     TurnSuperseded,
 )
-from panto.schema.messages import Text
+from panto.schema.messages import Image, Text
 from panto.schema.signals import (
     Asked,
     ContributionsChanged,
@@ -60,6 +61,15 @@ class Held:
     question: Question
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """A message that was not delivered yet."""
+
+    text: str
+    when: Literal["step", "turn"] = "step"
+    images: tuple[Image, ...] = ()
+
+
 @dataclass
 class Now:
     """The present state of a session as far as the frame around the transcript shows it."""
@@ -70,7 +80,7 @@ class Now:
     retry: RetryWaiting | None = None
     retry_at: float = 0.0
     held: list[Held] = field(default_factory=list)
-    waiting: dict[str, str] = field(default_factory=dict)  # undelivered inputs, oldest first
+    waiting: dict[str, Waiting] = field(default_factory=dict)  # undelivered inputs, oldest first
     running: bool = False
     failed: bool = False  # the last attempt failed; Enter tries again
     turns: int = 0
@@ -155,7 +165,7 @@ class Now:
                 self.failed = False
             case InputSubmitted():
                 text = _text(fact)
-                self.waiting[event.input] = text
+                self.waiting[event.input] = Waiting(text, event.when, _images(fact))
                 self.first_prompt = self.first_prompt or text
             case InputAccepted() | InputWithdrawn() | InputRejected():
                 self.waiting.pop(event.input, None)
@@ -196,3 +206,9 @@ def _text(fact: Fact) -> str:
     if not isinstance(fact.body, MessageBody):
         return ""
     return "".join(part.text for part in fact.body.message.parts if isinstance(part, Text))
+
+
+def _images(fact: Fact) -> tuple[Image, ...]:
+    if not isinstance(fact.body, MessageBody):
+        return ()
+    return tuple(part for part in fact.body.message.parts if isinstance(part, Image))

@@ -18,7 +18,7 @@ from panto.schema.ops import Continue, Prompt, RetryNow, RunShell, Withdraw
 from panto.schema.queries import AskCompletions, AskFiles, CommandRow
 from panto.tui.completing import Choice, Wanted, commands, file_choice, rank, wanted
 from panto.tui.draft import Chip, clean
-from panto.tui.images import image_at, pasted_paths
+from panto.tui.images import clipboard_image, image_at, pasted_paths
 from panto.tui.widgets.composer import Composer, Desk, is_edit
 
 if TYPE_CHECKING:
@@ -292,6 +292,15 @@ class PromptDesk(Desk):
             if problem:
                 self.app.say(problem, "attention")
             self._insert(clean(text))
+        self.composer.touched()
+
+    async def paste_image(self) -> None:
+        """Fold the clipboard's picture into a chip."""
+        image = await clipboard_image()
+        if image is None:
+            self.app.passing_hint("no picture on the clipboard, or no wl-paste, xclip or pngpaste")
+            return
+        self.composer.draft.fold(Chip(f"[image: {image.name}]", image=image))
         self.composer.touched()
 
     def _insert(self, text: str) -> None:

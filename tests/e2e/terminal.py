@@ -167,7 +167,7 @@ class Terminal:
             if true():
                 return
             if self.code is None:
-                self._reap()
+                self.reap()
             time.sleep(0.005)
         raise AssertionError(f"never: {what}\n{self.text()}\nexit {self.code}; {bytes(self.log[-2000:])!r}")
 
@@ -185,7 +185,8 @@ class Terminal:
 
     # --- the end ---------------------------------------------------------------------------------------------
 
-    def _reap(self) -> None:
+    def reap(self) -> None:
+        """Look whether the program has ended."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid:
             self.code = os.waitstatus_to_exitcode(status)
@@ -194,7 +195,7 @@ class Terminal:
         """Wait for the program; its exit code, negative for a signal."""
         end = time.monotonic() + deadline
         while self.code is None and time.monotonic() < end:
-            self._reap()
+            self.reap()
             time.sleep(0.005)
         assert self.code is not None, f"did not end\n{self.text()}"
         time.sleep(0.1)  # the drain thread may still hold the last bytes

@@ -114,6 +114,35 @@ def test_an_exception_is_a_message_and_never_a_traceback(tmp_path: Path) -> None
         assert "the screen failed: AttributeError" in kept and "panto --resume" in kept
 
 
+def test_ctrl_c_again_and_again_leaves_a_loop_that_answers_no_more() -> None:
+    with start("block") as terminal:
+        terminal.see("26k of 200k")
+        terminal.type("x\r")
+        time.sleep(0.3)
+        end = time.monotonic() + 20
+        while terminal.code is None and time.monotonic() < end:
+            terminal.send("\x03")
+            time.sleep(0.2)
+            terminal.reap()
+        assert terminal.wait_end() == 128 + signal.SIGINT
+        terminal.left_clean()
+
+
+def test_the_mouse_places_the_cursor_and_turns_the_transcript() -> None:
+    with start() as terminal:
+        terminal.see("26k of 200k")
+        for number in range(12):
+            terminal.type(f"message {number}\r", gap=0.005)
+            terminal.see(f"you said: message {number}")
+        terminal.send("\x1b[<64;10;5M" * 12)
+        terminal.see("you said: message 0")
+        terminal.type("words here")
+        terminal.see("› words here")
+        terminal.send("\x1b[<0;5;29M\x1b[<0;5;29m")
+        terminal.type("X")
+        terminal.see("› woXrds here")
+
+
 def test_stopping_the_process_and_going_on_keeps_the_draft() -> None:
     with start() as terminal:
         terminal.see("26k of 200k")

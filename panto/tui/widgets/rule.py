@@ -8,9 +8,10 @@ from rich.style import Style
 from textual.events import Click
 
 from panto.tui.now import MODES, Now
-from panto.tui.widgets.lines import Line, Run, cut
+from panto.tui.widgets.lines import Line, Run, cut, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, ruled
 
+STOPS = " · Esc stops"
 _CAUSES = {429: "rate limited", 408: "timed out", 503: "overloaded", 529: "overloaded"}
 
 
@@ -44,11 +45,17 @@ class Rule(Panel):
         if self.stopping and now.busy:
             return [spinner, (" stopping", colours.attention)]
         if now.busy:
-            activity = self.panto.activity()
-            return [spinner, (f" {activity}", PLAIN), (" · Esc stops", colours.aside)]
+            return [spinner, (" " + self._fitted(self.panto.activity(), width), PLAIN), (STOPS, colours.aside)]
         if now.status is not None and not now.status.model:
             return [("no model", colours.attention)]
         return []
+
+    def _fitted(self, activity: str, width: int) -> str:
+        """An activity whose words are cut, never its time nor the way to stop it."""
+        words, dot, time = activity.rpartition(" · ")
+        tail = dot + time if words and time[:1].isdigit() else ""
+        right = sum(width_of(text) for text, _ in self._right())
+        return cut(activity.removesuffix(tail), max(8, width - right - width_of(tail + STOPS) - 14)) + tail
 
     def _right(self) -> list[Run]:
         colours = self.palette

@@ -17,6 +17,7 @@ BEGUN = early.start(
 import asyncio  # noqa: E402
 import logging  # noqa: E402
 import sys  # noqa: E402
+import time  # noqa: E402
 
 from panto.schema.bodies import Question  # noqa: E402
 from panto.schema.errors import PantoError  # noqa: E402
@@ -33,7 +34,9 @@ class Echo(StubClient):
 
     async def submit(self, op: object) -> None:
         await super().submit(op)  # type: ignore[arg-type]
-        if isinstance(op, Prompt) and self.scene == "crash":
+        if isinstance(op, Prompt) and self.scene == "block":
+            time.sleep(60)
+        elif isinstance(op, Prompt) and self.scene == "crash":
             self.say(None)  # type: ignore[arg-type]
         elif isinstance(op, Prompt):
             self.begin(op.text)

@@ -213,7 +213,7 @@ def test_the_list_of_commands_opens_over_the_transcript_and_moves_nothing() -> N
             await on.see("/mode <mode>")
             rows = on.rows()
             assert rows[-2].startswith("› /mo")
-            assert rows[-3].endswith("2 of 18 ──")
+            assert rows[-3].endswith("2 of 19 ──")
             assert rows[-5].split()[0] == "/mode" and rows[-4].split()[0] == "/model"
             await on.press("escape")
             assert "/model" not in on.text()
