@@ -162,7 +162,7 @@ class Extensions:
                 self.loaded[source.name] = Loaded(source, "off")
                 continue
             await self._activate(source)
-        agent = self.client.agent
+        agent, self.listeners.started = self.client.agent, True
         self.listeners.observe("session_start", {"agent": agent.id, "cwd": agent.cwd})
 
     async def _activate(self, source: Source) -> None:
@@ -193,6 +193,7 @@ class Extensions:
         for owner in tuple(self.loaded):
             self.withdraw(owner)
         self.loaded.clear()
+        self.listeners.started = False
         await self.load()
 
     async def switch(self, name: str, on: bool) -> None:

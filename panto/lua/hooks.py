@@ -47,6 +47,8 @@ class Listeners:
 
     def __init__(self) -> None:
         self.primary: Callable[[], str] = lambda: ""
+        self.started = False
+        """Everything is loaded and has been told of the session's start; before that nobody hears of it."""
         self.hooks: dict[str, list[Listener]] = {}
         self.observers: dict[str, list[Listener]] = {}
         self._keys = itertools.count(1)
@@ -93,6 +95,8 @@ class Listeners:
     def observe(self, name: str, event: dict[str, object]) -> None:
         """Tell observers; an error of one is logged and stops nobody."""
         if name in TURN_EVENTS and event.get("agent") not in (None, self.primary()):
+            return
+        if name == "session_start" and not self.started:
             return
         for one in tuple(self.observers.get(name, ())):
             told = self._driver.bridge.to_lua(event)
