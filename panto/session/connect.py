@@ -7,6 +7,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING
 
+from panto.schema.errors import StorageFailed
 from panto.session import tables
 
 if TYPE_CHECKING:
@@ -113,11 +114,12 @@ def in_memory(root: pathlib.Path) -> sqlite3.Connection:
             uri = f"{(root / FILE).absolute().as_uri()}?immutable=1"
             with contextlib.closing(sqlite3.connect(uri, uri=True)) as stored:
                 stored.backup(db)
+            tables.prepare(db)
             db.execute("UPDATE session SET lease = NULL")
             db.execute("DELETE FROM lease")
-    except (OSError, sqlite3.Error):
+    except (OSError, sqlite3.Error, StorageFailed):
         db.close()
         db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=256)
-    db.execute("PRAGMA foreign_keys = ON")
     tables.prepare(db)
+    db.execute("PRAGMA foreign_keys = ON")
     return db

@@ -61,8 +61,9 @@ def needed(event: AnyEvent) -> tuple[Digest, ...]:
 
 
 def parts(manifest: RequestManifest) -> tuple[Digest, ...]:
-    """The bodies that a request's manifest names."""
-    return manifest.system + manifest.tools + manifest.messages
+    """The bodies that a request's manifest names. What its former one names is that one's."""
+    former = () if manifest.former is None else (manifest.former,)
+    return manifest.system + manifest.tools + manifest.messages + former
 
 
 def named(event: AnyEvent) -> tuple[Digest, ...]:
