@@ -224,3 +224,14 @@ def test_wait_needs_something_to_wait_for() -> None:
         assert "item 1 is neither" in (await lab.run("require('panto').wait({ {} })")).message
 
     in_lab(work)
+
+
+def test_a_task_that_fails_runs_its_close_variables_too() -> None:
+    async def work(lab: Lab) -> None:
+        code = """local p = require('panto')
+          local x <close> = setmetatable({}, { __close = function(_, e) closed = tostring(e):match('broken') end })
+          p.sleep(1) error('broken')"""
+        assert not (await lab.run(code)).ok
+        assert await lab.value("return closed") == "broken"
+
+    in_lab(work)

@@ -176,6 +176,16 @@ local function forget(t)
   if t.on_end then t.on_end(t) end
 end
 
+-- What belongs to a task that is over but still has <close> variables to run: nothing there can wait.
+local function closing(t) return { what = 'a closing task', lane = t.lane, owner = t.owner, scope = t.scope } end
+
+local function failed(t, ...)
+  current = closing(t)
+  close(t.co) -- an error leaves <close> variables of a coroutine open
+  current = nil
+  return FAILED, posted, ...
+end
+
 local function settle(t, ok, tag, ...)
   current = nil
   local co = t.co
@@ -191,7 +201,7 @@ local function settle(t, ok, tag, ...)
   t.ok, t.error = ok, tag
   forget(t)
   if ok then return DONE, posted, tag, ... end
-  return FAILED, posted, describe(co, tag)
+  return failed(t, describe(co, tag))
 end
 
 --- Run task `id` until it asks for something, parks or ends: kind, messages posted, and what belongs to the kind.
@@ -225,7 +235,7 @@ end
 function H.close(id)
   local t = tasks[id]
   if not t then return false end
-  current = { what = 'a closing task', lane = t.lane, owner = t.owner, scope = t.scope }
+  current = closing(t)
   for i = t.nested and #t.nested or 0, 1, -1 do close(t.nested[i]) end
   local ok, e = close(t.co)
   current = nil
