@@ -6,14 +6,14 @@ Vendors hash tools, then system, then messages; a cache serves up to the first d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from panto.schema.messages import Message, Request
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixChange:
+class PrefixChange(Struct, frozen=True):
     """The first part that differs. `name`: a tool's or system part's name, or a message's number from 1 and its role;
     `how`: what happened to it; `kept`: the share of the earlier messages that a cache may still serve.
     """

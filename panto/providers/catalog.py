@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from panto.providers.http import Http, is_local
 from panto.providers.model import KeySource, Model, ModelSpec, Price, ProviderSettings, Tier

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from panto.schema.errors import ProviderError, ProviderErrorKind
 
@@ -32,8 +33,7 @@ class Failure(ProviderError):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Who was asked: for messages and hints."""
 
     provider: str
@@ -41,12 +41,11 @@ class Place:
     model: str = ""
 
 
-@dataclass(slots=True)
-class Refusal:
+class Refusal(Struct):
     """An error body, whatever its shape: the text, and every code and type word in it."""
 
     text: str = ""
-    words: set[str] = field(default_factory=set)
+    words: set[str] = set()
     retry_s: float | None = None
 
     @property

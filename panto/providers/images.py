@@ -6,14 +6,14 @@ Images are scaled before they enter a conversation, by whoever reads them: `SAFE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from panto.providers.model import ModelSpec
 from panto.schema.messages import Image, Request, ToolResult
 
 
-@dataclass(frozen=True, slots=True)
-class ImageLimits:
+class ImageLimits(Struct, frozen=True):
     """`side`: longest edge in pixels; `many_side`: the same with more than `many` images in a request; `encoded`: bytes
     of base64 for one image; `count`: images in a request; `media`: accepted types.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from panto.schema.messages import Usage
 
@@ -15,8 +16,7 @@ KeySource = Callable[[], "Awaitable[str] | str"]
 """Gives the key when a request needs it; may run a command. Its text never leaves this room except as a header."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """From `above` prompt tokens on, the whole request costs these prices instead."""
 
     above: int
@@ -26,8 +26,7 @@ class Tier:
     cache_write: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """USD per million tokens. Where a vendor bills no separate write, `cache_write` equals `input` or 0."""
 
     input: float
@@ -49,8 +48,7 @@ class Price:
         return total / 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
+class ModelSpec(Struct, frozen=True):
     """One model as data. `id` goes over the wire; sizes in tokens (0: unknown).
 
     `reasoning`: the levels it takes, () if none. `forced_tool`: obeys a required or named tool choice.
@@ -66,11 +64,10 @@ class ModelSpec:
     reasoning: tuple[str, ...] = ()
     forced_tool: bool = True
     aliases: tuple[str, ...] = ()
-    wire: Mapping[str, object] = field(default_factory=dict)
+    wire: Mapping[str, object] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSettings:
+class NetworkSettings(Struct, frozen=True):
     """Limits in seconds. `idle_s`: between two parts of a stream; `connect_s`: to reach the server.
 
     `ca_file`: a PEM file of further trusted authorities ("" none).
@@ -81,8 +78,7 @@ class NetworkSettings:
     ca_file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderSettings:
+class ProviderSettings(Struct, frozen=True):
     """One configured endpoint.
 
     `base_url` without the protocol's own path; `headers` go with every request; `options` are members of every
@@ -94,19 +90,18 @@ class ProviderSettings:
     protocol: str
     base_url: str
     key: KeySource | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, object] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
+    options: Mapping[str, object] = {}
     stream: bool = True
-    wire: Mapping[str, object] = field(default_factory=dict)
-    specs: Mapping[str, ModelSpec] = field(default_factory=dict)
+    wire: Mapping[str, object] = {}
+    specs: Mapping[str, ModelSpec] = {}
 
     def spec(self, model: str) -> ModelSpec:
         """The model with this wire id; one that nothing is known of, if it is not listed."""
         return self.specs.get(model) or ModelSpec(model)
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A model ready to be asked. `label` is `provider:alias`."""
 
     label: str

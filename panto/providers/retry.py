@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from panto.providers.failure import Failure
 from panto.schema.errors import ProviderError, ProviderErrorKind
@@ -13,8 +14,7 @@ RETRIED: frozenset[ProviderErrorKind] = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """`tries` in all where nothing was heard yet; `dropped` further ones after an attempt cut midway or silent.
 
     The n-th wait is `first_s`·2ⁿ, at most `longest_s`, less up to a quarter by lot; a server's own wish counts if it is
@@ -40,8 +40,7 @@ class RetryPolicy:
         return full * (1 - 0.25 * self.dice())
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """A wait before another try. `attempt` of `attempts` is the try to come; `over`: the wait has ended."""
 
     cause: str

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from panto.schema.messages import (
     Image,
@@ -54,8 +54,7 @@ def wire_arguments(call: ToolCall) -> str:
             return "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class IdRule:
+class IdRule(Struct, frozen=True):
     """Which call ids a wire takes: `shape` must match whole; others become `prefix` and a digest, `length` in all."""
 
     shape: re.Pattern[str]
@@ -67,8 +66,7 @@ class IdRule:
         return (self.prefix + digest)[: self.length]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where a conversation goes. `any_model`: signatures hold for every model of this provider."""
 
     provider: str
@@ -87,8 +85,7 @@ class Target:
         )
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """One turn of the wire's alternation.
 
     user: `messages`, to be joined. assistant: one message, its calls' wire `ids` in order, `own` (vendor data may go
@@ -107,13 +104,12 @@ class Group:
     """As a wire spelt it, and under what circumstances: a group that stays is not spelt again."""
 
 
-@dataclass(slots=True)
-class Shaped:
+class Shaped(Struct):
     """The conversation in order. `head`: system texts that stand before everything."""
 
     head: list[str]
     groups: list[Group]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     stale: bool = False
     """Reasoning of the turn in progress was made under another prefix."""
 
@@ -129,8 +125,7 @@ def sendable(part: Part) -> bool:
             return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class _Mark(Struct, frozen=True):
     """What was there before the assistant message at `at`: how many groups, which last, how many notes and wire ids."""
 
     at: int
@@ -140,8 +135,7 @@ class _Mark:
     ids: int
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """A conversation as it was last shaped, to go on from."""
 
     messages: tuple[Message, ...]

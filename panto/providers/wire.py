@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from panto.providers.failure import Failure, Place
 from panto.providers.model import ModelSpec, ProviderSettings
@@ -42,15 +42,14 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Prepared:
+class Prepared(Struct):
     """A request ready to be sent. `path` is put behind the base URL."""
 
     path: str
     body: bytes
     reader: Reader
-    headers: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    headers: dict[str, str] = {}
+    notes: list[str] = []
 
 
 class Wire(Protocol):
