@@ -12,11 +12,27 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from panto.agent.context import estimate
+from panto.agent import waiting
+from panto.agent.context import Frozen
 from panto.agent.ports import Control, Ports, Setup
+from panto.agent.words import CHARS, estimate
 from panto.schema.bodies import MessageBody
+from panto.schema.codec import canonical
 from panto.schema.errors import ProviderError
-from panto.schema.messages import Image, Message, Opaque, Reasoning, Request, ResultPart, Text, ToolChoice, ToolResult
+from panto.schema.messages import (
+    Image,
+    Json,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Request,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 from panto.schema.messages import Usage as Tokens
 from panto.schema.signals import Noticed
 from panto.schema.stream import StreamPart
@@ -53,32 +69,23 @@ def window(setup: Setup) -> int:
     return setup.model.spec.context or DEFAULT_WINDOW
 
 
-def due(ports: Ports, control: Control, setup: Setup, request: Request) -> bool:
+def due(control: Control, setup: Setup, frozen: Frozen) -> bool:
     """Whether this request should not be sent before the context is summarised."""
     if not setup.compact_at or control.compactions >= ATTEMPTS:
         return False
-    return control.crowded or ports.context.tokens(setup, request.messages) > setup.compact_at * window(setup)
+    return control.crowded or frozen.tokens > setup.compact_at * window(setup)
 
 
 async def automatic(ports: Ports, control: Control, setup: Setup) -> None:
     """Summarise on the way to a request. Counted: without progress the person is told, and the request is sent."""
     control.compactions += 1
     control.crowded = False
-    work = asyncio.ensure_future(compact(ports, setup, automatic=True))
-    stopped = asyncio.ensure_future(control.interrupt.wait())
     try:
-        await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-        if not work.done():
-            work.cancel()
-    if not work.done() or control.interrupt.is_set():
-        return
-    try:
-        if work.result():
-            left = ports.context.tokens(setup, await ports.context.messages(ports.session.view.context))
-            if left < setup.compact_at * window(setup):
-                control.compactions = 0
+        done = await waiting.unless(control.interrupt, compact(ports, setup, automatic=True))
+        if done is None:
+            return
+        if done and await ports.context.tokens(setup) < setup.compact_at * window(setup):
+            control.compactions = 0
     except ProviderError as error:
         ports.signal(Noticed(ports.session.id, f"compaction failed: {error.message}", "attention", error.hint))
     if control.compactions >= ATTEMPTS:
@@ -109,7 +116,9 @@ async def compact(ports: Ports, setup: Setup, instructions: str = "", *, automat
     usage, cost, text = Tokens(), None, own or ""
     if not text:
         told = [entry for entry in entries if entry.id in old or isinstance(entry, InputEntry)]
-        messages = tuple(slim(m) for m in await ports.context.messages(told))
+        room = int(window(setup) * PIECE)
+        slimmed = (slim(m, room) for m in await ports.context.messages(told))
+        messages = tuple(m for m in slimmed if m.parts)
         text, usage, cost = await summarise(ports, setup, messages, instructions)
     summary = stage(MessageBody(Message("user", (Text(HEAD + text),))))
     made = MakeCheckpoint(
@@ -148,24 +157,34 @@ async def keep(ports: Ports, entries: Sequence[Entry], room: int) -> set[str]:
     return kept
 
 
-def slim(message: Message) -> Message:
-    """A message as a summary request carries it: results cut, no images, no reasoning that is bound to its place."""
+def slim(message: Message, room: int = DEFAULT_WINDOW) -> Message:
+    """A message as a summary request with `room` tokens carries it: what is long is cut, no images, no reasoning that
+    is bound to its place."""
 
-    def cut(part: ResultPart) -> ResultPart:
+    def short(text: str, most: int) -> str:
+        left = len(text) - most
+        return text if left <= 0 else f"{text[: most // 2]}\n[… {left} characters left out …]\n{text[-most // 2 :]}"
+
+    def inside(part: ResultPart) -> ResultPart:
         if isinstance(part, Image):
             return Text(f"[image {part.name or part.media_type}]")
-        if len(part.text) <= CUT:
-            return part
-        half = CUT // 2
-        return Text(f"{part.text[:half]}\n[… {len(part.text) - CUT} characters left out …]\n{part.text[-half:]}")
+        return part if len(part.text) <= CUT else Text(short(part.text, CUT))
 
-    parts = (
-        replace(part, parts=tuple(cut(p) for p in part.parts)) if isinstance(part, ToolResult) else part
-        for part in message.parts
-        if not isinstance(part, Reasoning | Opaque)
-    )
-    whole = (Text(f"[image {p.name or p.media_type}]") if isinstance(p, Image) else p for p in parts)
-    return replace(message, parts=tuple(whole), in_progress=False)
+    def cut(part: Part) -> Part:
+        match part:
+            case Text(text=text):
+                return Text(short(text, room * CHARS // 2))
+            case Image():
+                return Text(f"[image {part.name or part.media_type}]")
+            case ToolResult(parts=parts):
+                return replace(part, parts=tuple(inside(each) for each in parts))
+            case ToolCall(arguments=arguments) if len(arguments.text) > CUT:
+                return replace(part, arguments=Json(canonical({"beginning": arguments.text[:CUT]}).decode("utf-8")))
+            case _:
+                return part
+
+    parts = (cut(part) for part in message.parts if not isinstance(part, Reasoning | Opaque))
+    return replace(message, parts=tuple(parts), in_progress=False)
 
 
 async def summarise(

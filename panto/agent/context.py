@@ -6,72 +6,96 @@ its cost does not grow with the session and its prefix never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+import operator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from panto.agent.loop_guard import repeated_tail
 from panto.agent.ports import Setup
+from panto.agent.words import CHARS, assistant_message, estimate, tool_result, visible
 from panto.providers.cache_report import prefix_change
-from panto.schema.bodies import Body, MessageBody, RequestManifest, ResultBody, TextBody, ToolOutcome
-from panto.schema.codec import Digest, canonical, decode_own, digest
-from panto.schema.messages import (
-    BadJson,
-    Image,
-    Json,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Request,
-    SystemBlock,
-    Text,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    Usage,
-)
+from panto.schema.bodies import Body, MessageBody, RequestManifest, ResultBody, TextBody
+from panto.schema.codec import Digest, canonical, digest
+from panto.schema.messages import Message, Request, Text, Usage
 from panto.session import Session, Staged, stage
 from panto.session.context import AssistantEntry, Entry, InputEntry, KeptEntry, ResultEntry, SummaryEntry
 from panto.session.state import Run
 
-EXCERPT = 200
-"""Characters of unreadable arguments that are sent back to the model inside valid JSON."""
-
-T = TypeVar("T")
-
-CHARS = 4
-"""Characters a token, where no vendor has counted."""
-
-IMAGE_TOKENS = 1600
-
 SUSPECT = 3000
 """Estimated tokens from which a vendor's much smaller count is suspect."""
 
-UNFINISHED = "This call has not finished."
-UNKNOWN = "Outcome unknown: panto ended or lost the tool while this ran. It may have had effects: check first."
 
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Built:
-    """An entry's message in both forms: as stored, and marked as part of the turn that runs."""
+    """An entry's message: `staged` until a request that names it was recorded, `size` in tokens, about. `metadata`
+    stands apart, since no model is to see it."""
 
     name: str
     key: tuple[object, ...]
-    staged: Staged
     message: Message
-    current: Message
+    digest: Digest
+    staged: Staged | None
+    size: int
+    metadata: dict[str, object]
+
+
+@dataclass(slots=True)
+class _Line:
+    """The messages of the last request as they were built from its entries.
+
+    For each message: `turns` whose it is, `upto` how many entries it and all before it took. `messages` are marked
+    where they belong to `turn`, the one that ran.
+    """
+
+    turn: str = ""
+    entries: list[Entry] = field(default_factory=list)
+    built: list[_Built] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+    upto: list[int] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+
+    def add(self, built: _Built, turn: str, upto: int) -> None:
+        """One more message."""
+        self.built.append(built)
+        self.turns.append(turn)
+        self.upto.append(upto)
+        self.messages.append(_marked(built.message, turn == self.turn))
+
+    def cut(self, entries: list[Entry]) -> int:
+        """Forget all messages that these entries do not lead to any more; the entry from which to build on."""
+        place = _common(self.entries, entries)
+        while place and isinstance(entries[place - 1], ResultEntry):  # a step's call and results are one
+            place -= 1
+        if place and isinstance(entries[place - 1], AssistantEntry):
+            place -= 1
+        kept = bisect_right(self.upto, place)
+        for each in (self.built, self.turns, self.upto, self.messages):
+            del each[kept:]
+        self.entries = entries[:place]
+        return place
+
+    def mark(self, turn: str) -> None:
+        """Another turn runs now."""
+        if turn != self.turn:
+            self.turn = turn
+            own = (each == turn for each in self.turns)
+            self.messages = [_marked(b.message, mine) for b, mine in zip(self.built, own, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A request ready to be recorded and sent: its manifest and all bodies that are not stored yet."""
+    """A request ready to be recorded and sent to the model `label`: its manifest, all bodies that are not stored yet,
+    about how many tokens it takes."""
 
     request: Request
+    label: str
     manifest: Staged
     bodies: tuple[Staged, ...]
+    tokens: int
+    _parts: tuple[Staged, ...]
+    _built: tuple[_Built, ...]
 
 
 class Context:
@@ -80,40 +104,44 @@ class Context:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._built: dict[str, _Built] = {}
-        self._stored: set[Digest] = set()
-        self._heads: dict[tuple[object, ...], tuple[Staged, ...]] = {}
+        self._line = _Line()
+        self._head: tuple[object, tuple[Staged, ...], tuple[Staged, ...]] = (None, (), ())
         self._frozen: Frozen | None = None
         self._measured = (0, 0)
         self._warned = False
         self.broken_prefix = ""
-        """Why the last request could not be served from the vendor's cache from its start ("" it could)."""
+        """Why a request could last not be served from the vendor's cache from its start ("" it always could)."""
         self.used = 0
         """Tokens of the last request and its reply, as the vendor counted them."""
 
-    async def messages(
-        self, entries: Iterable[Entry], turn: str = "", staged: Mapping[Digest, Body] | None = None
-    ) -> tuple[Message, ...]:
-        """The entries as messages: never empty ones, every call directly followed by its one result.
+    async def messages(self, entries: Iterable[Entry]) -> tuple[Message, ...]:
+        """The entries as messages: never empty ones, every call directly followed by its one result."""
+        return tuple([built.message async for built, _, _ in self._walk(list(entries), 0, {})])
+
+    async def named(self, entries: Iterable[Entry]) -> list[tuple[str, Message]]:
+        """The entries as messages with the metadata they were said with, and the ids under which it is changed."""
+        walked = self._walk(list(entries), 0, {})
+        return [(built.name, replace(built.message, metadata=built.metadata)) async for built, _, _ in walked]
+
+    async def freeze(self, entries: Iterable[Entry], setup: Setup, turn: str, staged: Iterable[Staged] = ()) -> Frozen:
+        """The next request over these entries, as a value and as what is recorded of it.
 
         `turn` is the running one; `staged` are bodies of a commit that is being planned.
         """
-        return tuple(b.current if live else b.message for b, live in await self._walk(entries, turn, staged or {}))
-
-    async def named(self, entries: Iterable[Entry]) -> list[tuple[str, Message]]:
-        """The entries as messages, each with the id its metadata is kept under."""
-        return [(b.name, b.message) for b, _ in await self._walk(entries, "", {})]
-
-    async def freeze(self, entries: Iterable[Entry], setup: Setup, turn: str, staged: Iterable[Staged] = ()) -> Frozen:
-        """The next request over these entries, as a value and as what is recorded of it."""
-        bodies = {s.digest: s.value for s in staged if s.value is not None}
-        walked = await self._walk(entries, turn, bodies)
-        system, tools = self._head("system", setup.system), self._head("tools", setup.tools)
-        base = next((b.staged.digest for b, _ in walked if b.key[0] == "summary"), "")
-        provider = setup.model.provider
+        line, bodies = self._line, {s.digest: s.value for s in staged if s.value is not None}
+        now = list(entries)
+        start = line.cut(now)
+        line.mark(turn)
+        async for built, whose, upto in self._walk(now, start, bodies):
+            line.add(built, whose, upto)
+        line.entries = now
+        self._forget()
+        system, tools = self._staged_head(setup)
+        base = line.built[0].digest if line.built and isinstance(now[0], SummaryEntry) else ""
         request = Request(
             model=setup.model.spec.id,
             system=setup.system,
-            messages=tuple(b.current if live else b.message for b, live in walked),
+            messages=tuple(line.messages),
             tools=setup.tools,
             tool_choice=setup.tool_choice,
             reasoning=setup.reasoning,
@@ -122,59 +150,54 @@ class Context:
             agent=self._session.id,
             session_id=self._session.under or self._session.id,
         )
+        return self._recordable(request, setup, system, tools)
+
+    def _recordable(
+        self, request: Request, setup: Setup, system: tuple[Staged, ...], tools: tuple[Staged, ...]
+    ) -> Frozen:
+        """A request with its manifest, which names only what is new since the last one that was recorded."""
+        former, built = self._frozen, tuple(self._line.built)
+        kept = _common(former._built, built) if former else 0
         manifest = stage(
             RequestManifest(
-                provider=provider.name,
-                protocol=provider.protocol,
+                provider=setup.model.provider.name,
+                protocol=setup.model.provider.protocol,
                 label=setup.model.label,
                 model=request.model,
                 system=tuple(s.digest for s in system),
                 tools=tuple(t.digest for t in tools),
-                messages=tuple(b.staged.digest for b, _ in walked),
+                messages=tuple(b.digest for b in built[kept:]),
                 tool_choice=request.tool_choice,
                 reasoning=request.reasoning,
                 max_output=request.max_output,
                 context_digest=request.context_digest,
+                former=former.manifest.digest if former and kept else None,
+                kept=kept,
             )
         )
-        parts = (*system, *tools, *(b.staged for b, _ in walked))
-        return Frozen(request, manifest, (*(p for p in parts if p.digest not in self._stored), manifest))
+        parts = (*system, *tools)
+        head = parts if former is None or former._parts != parts else ()
+        new = tuple(b.staged for b in built[kept:] if b.staged is not None)
+        bodies = (*head, *new, manifest)
+        return Frozen(request, setup.model.label, manifest, bodies, self._about(setup), parts, built)
 
     def recorded(self, frozen: Frozen) -> None:
         """The request was committed: its bodies need not go along again."""
-        self._stored.update(body.digest for body in frozen.bodies)
-        if self._frozen is not None and (change := prefix_change(self._frozen.request, frozen.request)):
+        former, self._frozen = self._frozen, frozen
+        kept = _common(former._built, frozen._built) if former else 0
+        for built in frozen._built[kept:]:
+            built.staged = None
+        if former is None or (kept == len(former._built) and former._parts == frozen._parts):
+            return
+        if change := prefix_change(former.request, frozen.request):
             self.broken_prefix = str(change)
-        self._frozen = frozen
 
-    async def request(self, run: Run) -> Request:
-        """The request that the run froze; read back where it was frozen by another process."""
-        if self._frozen is not None and self._frozen.manifest.digest == run.request:
-            return self._frozen.request
-        manifest = await self._session.body(run.request or "")
-        assert isinstance(manifest, RequestManifest)
-        walked = await self._walk(self._session.view.context, run.turn, {})
-        current = {b.staged.digest for b, live in walked if live}
-
-        async def each(names: tuple[Digest, ...], kind: type[T]) -> tuple[T, ...]:
-            return tuple([decode_own(await self._session.raw(name), kind) for name in names])
-
-        messages = await each(manifest.messages, Message)
-        return Request(
-            model=manifest.model,
-            system=await each(manifest.system, SystemBlock),
-            messages=tuple(
-                replace(m, in_progress=True) if name in current else m
-                for name, m in zip(manifest.messages, messages, strict=True)
-            ),
-            tools=await each(manifest.tools, ToolSpec),
-            tool_choice=manifest.tool_choice,
-            reasoning=manifest.reasoning,
-            max_output=manifest.max_output,
-            context_digest=manifest.context_digest,
-            agent=self._session.id,
-            session_id=self._session.under or self._session.id,
-        )
+    def request(self, run: Run, setup: Setup) -> Request | None:
+        """The request that the run froze; None where another process froze it, or for another model than this."""
+        frozen = self._frozen
+        if frozen is None or frozen.manifest.digest != run.request or frozen.label != setup.model.label:
+            return None
+        return frozen.request
 
     def measure(self, usage: Usage, setup: Setup) -> str:
         """Take the vendor's own count of the last request and its reply; what is odd about it ("" nothing).
@@ -183,60 +206,65 @@ class Context:
         """
         if self._frozen is None or not usage.input:
             return ""
-        messages = self._frozen.request.messages
-        about = self.tokens(setup, messages)
+        about = self._frozen.tokens
         if about > SUSPECT and usage.input < about * 0.4:
             odd = "" if self._warned else f"the server read {usage.input} tokens of a prompt of about {about}"
             self._warned = True
             return odd
-        self._measured = (len(messages), usage.input + usage.output)
+        self._measured = (len(self._frozen.request.messages), usage.input + usage.output)
         self.used = usage.input + usage.output
         return ""
 
-    def tokens(self, setup: Setup, messages: tuple[Message, ...]) -> int:
-        """About how many tokens a request over these messages takes: the vendor's last count and what came since."""
+    async def tokens(self, setup: Setup) -> int:
+        """About how many tokens a request over the session's present context would take."""
+        return _head_size(setup) + sum(estimate(m) for m in await self.messages(self._session.view.context))
+
+    def _about(self, setup: Setup) -> int:
+        """The same of the request that is being frozen: the vendor's last count, and what came since."""
         counted, total = self._measured
-        if counted and counted < len(messages):
-            return total + sum(estimate(m) for m in messages[counted + 1 :])
-        head = sum(len(s.text) for s in setup.system) + sum(len(t.schema) + len(t.description) for t in setup.tools)
-        return head // CHARS + sum(estimate(m) for m in messages)
+        built = self._line.built
+        if 0 < counted < len(built):
+            return total + sum(b.size for b in built[counted + 1 :])
+        return _head_size(setup) + sum(b.size for b in built)
 
     def replaced(self) -> None:
         """The context was replaced (a checkpoint, a rewind): the last count says nothing any more."""
         self._measured = (0, 0)
 
-    def _head(self, kind: str, parts: tuple[SystemBlock, ...] | tuple[ToolSpec, ...]) -> tuple[Staged, ...]:
-        found = self._heads.get((kind, parts))
-        if found is None:
-            found = self._heads[kind, parts] = tuple(stage(part) for part in parts)
-        return found
+    def _staged_head(self, setup: Setup) -> tuple[tuple[Staged, ...], tuple[Staged, ...]]:
+        head = (setup.system, setup.tools)
+        if self._head[0] != head:
+            self._head = (head, tuple(stage(part) for part in setup.system), tuple(stage(t) for t in setup.tools))
+        return self._head[1:]
+
+    def _forget(self) -> None:
+        """Drop messages that no request needs any more (compacted, rewound); the store has them."""
+        if len(self._built) > 2 * len(self._line.built) + 64:
+            self._built = {built.name: built for built in self._line.built}
 
     async def _walk(
-        self, entries: Iterable[Entry], turn: str, staged: Mapping[Digest, Body]
-    ) -> list[tuple[_Built, bool]]:
-        out: list[tuple[_Built, bool]] = []
-        calls: AssistantEntry | None = None
-        results: list[ResultEntry] = []
-        for entry in (*entries, None):
-            if calls is not None and not isinstance(entry, ResultEntry):
-                key = ("results", *((r.status, r.outcome, r.superseded) for r in results))
-                built = await self._one(f"{calls.id}:results", key, tuple(results), staged)
-                out.append((built, calls.turn == turn)) if built else None
-                calls, results = None, []
-            match entry:
-                case None:
-                    break
-                case ResultEntry():
-                    results.append(entry)
-                    continue
-                case AssistantEntry(calls=bound) if bound:
-                    calls = entry
-                case _:
-                    pass
-            built = await self._one(entry.id, (type(entry).__name__.removesuffix("Entry").lower(),), entry, staged)
+        self, entries: list[Entry], start: int, staged: Mapping[Digest, Body]
+    ) -> AsyncIterator[tuple[_Built, str, int]]:
+        """The messages of the entries from `start` on, each with its turn and how many entries lie before its end."""
+        place = start
+        while place < len(entries):
+            entry = entries[place]
+            place += 1
+            if isinstance(entry, ResultEntry):
+                continue  # its call is not among these entries
+            bound = entry.calls if isinstance(entry, AssistantEntry) else ()
+            built = await self._one(entry.id, bound, entry, staged)
             if built is not None:
-                out.append((built, entry.turn == turn))
-        return out
+                yield built, entry.turn, place
+            first = place
+            while place < len(entries) and isinstance(entries[place], ResultEntry):
+                place += 1
+            if place > first:
+                results = tuple(e for e in entries[first:place] if isinstance(e, ResultEntry))
+                key = tuple((r.status, r.outcome, r.superseded) for r in results)
+                built = await self._one(f"{entry.id}:results", key, results, staged)
+                if built is not None:
+                    yield built, entry.turn, place
 
     async def _one(
         self, name: str, key: tuple[object, ...], what: Entry | tuple[ResultEntry, ...], staged: Mapping[Digest, Body]
@@ -244,10 +272,12 @@ class Context:
         found = self._built.get(name)
         if found is not None and found.key == key:
             return found
-        message = await self._message(what, staged)
-        if not message.parts:
+        said = await self._message(what, staged)
+        if not said.parts:
             return None
-        built = _Built(name, key, stage(message), message, replace(message, in_progress=True))
+        message = replace(said, metadata={})
+        body = stage(message)
+        built = _Built(name, key, message, body.digest, body, estimate(message), said.metadata)
         self._built[name] = built
         return built
 
@@ -259,7 +289,7 @@ class Context:
             case InputEntry(body=name) | SummaryEntry(summary=name):
                 said = await body(name)
                 assert isinstance(said, MessageBody)
-                return Message(said.message.role, _visible(said.message.parts))
+                return replace(said.message, parts=visible(said.message.parts))
             case AssistantEntry():
                 answer = await body(what.result)
                 assert isinstance(answer, ResultBody)
@@ -267,7 +297,7 @@ class Context:
             case KeptEntry(text=name):
                 kept = await body(name)
                 assert isinstance(kept, TextBody)
-                return Message("assistant", _visible((Text(kept.text),)))
+                return Message("assistant", visible((Text(kept.text),)))
             case ResultEntry():
                 raise AssertionError("results are built together")
             case _:
@@ -275,72 +305,17 @@ class Context:
                 return Message("tool", tuple(parts))
 
 
-def estimate(message: Message) -> int:
-    """About how many tokens a message takes."""
-    total = 8
-    for part in message.parts:
-        match part:
-            case Text(text=text) | Reasoning(text=text) | Opaque(value=text):
-                total += len(text) // CHARS
-            case ToolCall(arguments=arguments):
-                total += 12 + len(arguments.text) // CHARS
-            case ToolResult(parts=results):
-                total += 12 + sum(IMAGE_TOKENS if isinstance(p, Image) else len(p.text) // CHARS for p in results)
-            case Image():
-                total += IMAGE_TOKENS
-    return total
+def _common(one: Sequence[object], two: Sequence[object]) -> int:
+    """How many things both begin with."""
+    same = list(map(operator.is_, one, two))
+    return len(same) if all(same) else same.index(False)
 
 
-def _visible(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Parts without blank text, which strict vendors refuse."""
-    return tuple(p for p in parts if not (isinstance(p, Text) and not p.text.strip()))
+def _marked(message: Message, current: bool) -> Message:
+    """A message as it is sent: those of the turn that runs are marked."""
+    return replace(message, in_progress=True) if current else message
 
 
-def assistant_message(message: Message, calls: tuple[str, ...]) -> Message:
-    """A model's own message as it goes back: calls under panto's ids, unreadable arguments inside valid JSON.
-
-    One that would hold nothing but unsigned reasoning has no parts: it is left out.
-    """
-    ids = iter(calls)
-    parts: list[Part] = []
-    for part in _visible(message.parts):
-        if isinstance(part, ToolCall):
-            arguments = part.arguments
-            if isinstance(arguments, BadJson):
-                excerpt = canonical({"unreadable_arguments": arguments.text[:EXCERPT]})
-                arguments = Json(excerpt.decode("utf-8"))
-            call = next(ids, None)
-            if call is None:
-                continue
-            part = replace(part, call_id=call, arguments=arguments)
-        if isinstance(part, Text) and (cut := repeated_tail(part.text)) is not None:
-            part = replace(part, text=part.text[:cut] + "\n[… and so on]")
-        parts.append(part)
-    if all(isinstance(part, Reasoning) for part in parts):
-        parts = []
-    return replace(message, parts=tuple(parts))
-
-
-def tool_result(entry: ResultEntry, outcome: Body | None) -> ToolResult:
-    """What the model is told of one call."""
-    parts = list(outcome.parts) if isinstance(outcome, ToolOutcome) else []
-    says = ""
-    match entry.status:
-        case "ok":
-            pass
-        case "pending" | "waiting" | "executing":
-            says = UNFINISHED
-        case "unknown":
-            says = UNKNOWN
-        case "cancelled":
-            says = "Cancelled by user." + (" It may have had effects." if entry.effects == "unknown" else "")
-        case "denied":
-            says = f"Not run: {entry.message}"
-        case "error":
-            says = entry.message
-    if says:
-        parts.insert(0, Text(says))
-    if not any(not isinstance(p, Text) or p.text.strip() for p in parts):
-        parts = [Text("(no output)")]
-    failed = entry.status != "ok" or (isinstance(outcome, ToolOutcome) and outcome.is_error)
-    return ToolResult(entry.id, entry.name, tuple(parts), failed, entry.provider_id)
+def _head_size(setup: Setup) -> int:
+    texts = sum(len(s.text) for s in setup.system) + sum(len(t.schema) + len(t.description) for t in setup.tools)
+    return texts // CHARS

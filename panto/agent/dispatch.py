@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec.structs import replace
 
+from panto.agent import waiting
 from panto.agent.approval import Allow, Ask, Deny
 from panto.agent.hooks import Block, Rewrite
 from panto.agent.ports import Ports, Setup
 from panto.schema.bodies import Question, TextBody, ToolOutcome
-from panto.schema.errors import ToolFailure, ToolStop
+from panto.schema.errors import FailureClass, ToolFailure, ToolStop
 from panto.schema.messages import BadJson, ModelResult, Text, ToolCall
 from panto.session import Staged, stage
 from panto.session.command import Command
@@ -25,6 +27,12 @@ from panto.tools.tool import Tool, ToolContext, ToolReply
 
 EXCERPT = 800
 """Characters of unreadable arguments that the model is shown."""
+
+MESSAGE = 2000
+"""Characters of an unexpected error that are kept."""
+
+DECLINES: tuple[FailureClass, ...] = ("not_found", "invalid_input", "permission_denied", "not_dispatched", "cancelled")
+"""What a call that never ran can have failed of."""
 
 TRIES = 2
 """Runs of one effect in all, where the tool says that a failure proves nothing happened."""
@@ -39,20 +47,39 @@ class Step:
     paths: frozenset[str] = frozenset()
 
 
+async def guarded(work: Coroutine[Any, Any, Step], broken: Callable[[BaseException], Step]) -> Step:
+    """One call's part of the work: whatever a tool raises, it must not take the run down with it.
+
+    Raises CancelledError where the agent itself cancels it, and KeyboardInterrupt.
+    """
+    try:
+        return await work
+    except BaseException as error:
+        task = asyncio.current_task()
+        ours = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+        if ours or isinstance(error, KeyboardInterrupt):
+            raise
+        return broken(error)
+
+
 async def review(ports: Ports, setup: Setup, run: Run, call: Call, result: ModelResult) -> Step:
     """What becomes of a pending call: started, declined, or held for a person."""
+
+    def broken(error: BaseException) -> Step:
+        return _decline(run, call, "invalid_input", f"{call.name} cannot be run like this: {_named(error)}")
+
+    return await guarded(_review(ports, setup, run, call, result), broken)
+
+
+async def _review(ports: Ports, setup: Setup, run: Run, call: Call, result: ModelResult) -> Step:
     given = result.calls()[call.index]
-
-    def decline(cls: str, message: str, *, unattended: bool = False) -> Step:
-        return Step((DeclineCall(run=run.run, call=call.call, cls=cls, message=message, unattended=unattended),))  # type: ignore[arg-type]
-
     if result.finish.reason in ("length", "content_filter"):
         why = "the output limit" if result.finish.reason == "length" else "the provider's content filter"
-        return decline("not_dispatched", f"Not run: this reply was cut off by {why}. Send a smaller piece.")
+        return _decline(run, call, "not_dispatched", f"Not run: this reply was cut off by {why}. Send a smaller piece.")
     tool = ports.tool(call.name)
     if tool is None or call.name not in {spec.name for spec in setup.tools}:
         names = ", ".join(sorted(spec.name for spec in setup.tools))
-        return decline("not_found", f"There is no tool named {call.name!r}. Tools: {names}.")
+        return _decline(run, call, "not_found", f"There is no tool named {call.name!r}. Tools: {names}.")
     changed_by = call.changed_by
     try:
         text = await _arguments(ports, call, given)
@@ -61,23 +88,26 @@ async def review(ports: Ports, setup: Setup, run: Run, call: Call, result: Model
             progress = ports.tool_context(run.run, call.call, "", text).progress
             verdict = await ports.hooks.tool_call(ports.session.id, call.call, call.name, text, progress)
             if isinstance(verdict, Block):
-                return decline("permission_denied", verdict.reason)
+                return _decline(run, call, "permission_denied", verdict.reason)
             if isinstance(verdict, Rewrite):
                 text, changed_by = verdict.arguments, "hook"
                 arguments = parse(tool.spec, text)
+            held = await _ask(ports, setup, run, call, tool, arguments, text)
+            if held is not None:
+                return held
+        paths = tool.paths(arguments, ports.session.state.settings.cwd) if tool.mutates else ()
     except ToolFailure as failure:
-        return decline(failure.cls, failure.message)
-    if not call.approved:
-        held = await _ask(ports, setup, run, call, tool, arguments, text)
-        if held is not None:
-            return held
+        return _decline(run, call, failure.cls if failure.cls in DECLINES else "invalid_input", failure.message)
     body = stage(TextBody(text))
     effect = run.call_effect(call.call)
     start = StartCall(
         run=run.run, call=call.call, effect=effect, arguments=body.digest, replay=tool.replay, changed_by=changed_by
     )
-    paths = tool.paths(arguments, ports.session.state.settings.cwd) if tool.mutates else ()
     return Step((start,), (body,), frozenset(paths))
+
+
+def _decline(run: Run, call: Call, cls: FailureClass, message: str, *, unattended: bool = False) -> Step:
+    return Step((DeclineCall(run=run.run, call=call.call, cls=cls, message=_said(message), unattended=unattended),))
 
 
 async def _arguments(ports: Ports, call: Call, given: ToolCall) -> str:
@@ -105,13 +135,9 @@ async def _ask(
         case Allow():
             return None
         case Deny(reason=reason):
-            return Step((DeclineCall(run=run.run, call=call.call, cls="permission_denied", message=reason),))
+            return _decline(run, call, "permission_denied", reason)
         case Ask() as ask if setup.attended:
-            context = ports.tool_context(run.run, call.call, "", text)
-            try:
-                view = await tool.preview(arguments, context)
-            except ToolFailure as failure:
-                return Step((DeclineCall(run=run.run, call=call.call, cls=failure.cls, message=failure.message),))
+            view = await tool.preview(arguments, ports.tool_context(run.run, call.call, "", text))
             question = Question(
                 "approval", call.name, tool.title(arguments), ask.reason, text, view, ask.dangerous, ask.rule,
                 child=ports.child,
@@ -119,9 +145,7 @@ async def _ask(
             return hold(run, call, "approval", question)
         case Ask() as ask:
             message = f"refused: {ask.reason}, and nobody is here to ask"
-            return Step(
-                (DeclineCall(run=run.run, call=call.call, cls="permission_denied", message=message, unattended=True),)
-            )
+            return _decline(run, call, "permission_denied", message, unattended=True)
 
 
 def _asked(question: Question, arguments: Mapping[str, object]) -> Question:
@@ -145,6 +169,15 @@ async def run_call(ports: Ports, run: Run, call: Call, note: str = "") -> Step:
     """Run an executing call and give back how to settle it; the model is also told `note`. Raises when cancelled."""
     started = time.monotonic()
     tool = ports.tool(call.name)
+    harmless = tool is not None and not tool.mutates
+
+    def broken(error: BaseException) -> Step:
+        return _crashed(run, call, error, harmless, started)
+
+    return await guarded(_run(ports, run, call, tool, note, started), broken)
+
+
+async def _run(ports: Ports, run: Run, call: Call, tool: Tool | None, note: str, started: float) -> Step:
     try:
         if tool is None:
             raise ToolFailure(f"the tool {call.name} is no longer there", "unavailable")
@@ -162,9 +195,8 @@ async def run_call(ports: Ports, run: Run, call: Call, note: str = "") -> Step:
         return _failed(run, call, failure, started)
     except ToolStop as stop:
         failed = _failed(run, call, ToolFailure(stop.message, "internal", effects="unknown"), started)
-        return Step((*failed.commands, FailRun(run=run.run, reason="internal", message=stop.message)), failed.bodies)
-    except Exception as error:  # one tool must not take the run down with it
-        return _crashed(run, call, error, tool is not None and not tool.mutates, started)
+        broken = FailRun(run=run.run, reason="internal", message=_said(stop.message))
+        return Step((*failed.commands, broken), failed.bodies)
     staged = stage(outcome)
     settled = SubmitCallResult(
         run=run.run, call=call.call, effect=call.effect, outcome=staged.digest, duration_ms=_ms(started),
@@ -185,32 +217,43 @@ async def _attempts(tool: Tool, arguments: Mapping[str, object], context: ToolCo
 
 
 async def _patched(ports: Ports, call: Call, outcome: ToolOutcome, context: ToolContext) -> ToolOutcome:
+    """The outcome as extensions leave it; as it was where an interrupt comes first."""
     if not ports.hooks.watches("tool_result"):
         return outcome
-    patched = await ports.hooks.tool_result(ports.session.id, call.call, call.name, outcome, context.progress)
+    hooks = ports.hooks.tool_result(ports.session.id, call.call, call.name, outcome, context.progress)
+    patched = await waiting.unless(context.cancelled, hooks)
     return outcome if patched is None else patched
 
 
 def _failed(run: Run, call: Call, failure: ToolFailure, started: float) -> Step:
     body = stage(failure.outcome) if failure.outcome is not None else None
     failed = FailCall(
-        run=run.run, call=call.call, effect=call.effect, cls=failure.cls, message=failure.message,
+        run=run.run, call=call.call, effect=call.effect, cls=failure.cls, message=_said(failure.message),
         effects=failure.effects, cause="interrupted" if failure.cls == "cancelled" else "tool",
         outcome_digest=body.digest if body else None, duration_ms=_ms(started), files=failure.files,
     )  # fmt: skip
     return Step((failed,), (body,) if body else ())
 
 
-def _crashed(run: Run, call: Call, error: Exception, harmless: bool, started: float) -> Step:
+def _crashed(run: Run, call: Call, error: BaseException, harmless: bool, started: float) -> Step:
     where = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"{call.name} broke: {type(error).__name__}: {error} ({where.filename.rsplit('/', 1)[-1]}:{where.lineno})"
+    place = f"{where.filename.rsplit('/', 1)[-1]}:{where.lineno}"
     return Step((
         FailCall(
-            run=run.run, call=call.call, effect=call.effect, cls="internal", message=message[:2000],
-            outcome="known" if harmless else "unknown", effects="none" if harmless else "unknown", cause="exception",
-            duration_ms=_ms(started),
+            run=run.run, call=call.call, effect=call.effect, cls="internal",
+            message=_said(f"{call.name} broke: {_named(error)} ({place})"), outcome="known" if harmless else "unknown",
+            effects="none" if harmless else "unknown", cause="exception", duration_ms=_ms(started),
         ),
     ))  # fmt: skip
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:MESSAGE]
+
+
+def _said(text: str) -> str:
+    """A message as it may be recorded: what is no Unicode text becomes marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _ms(started: float) -> int:

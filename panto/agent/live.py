@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from panto.agent.ports import Control, Ports, Setup
 from panto.providers.retry import Wait
+from panto.schema.errors import ProviderError
 from panto.schema.messages import ModelResult, Request
 from panto.schema.signals import (
     CallDrafted,
     ReasoningStreamed,
     RetryResumed,
     RetryWaiting,
+    Signal,
     StepReset,
     TextStreamed,
 )
@@ -23,7 +27,9 @@ class Live:
     """One model step's live side. All signals are droppable; `text()` is what a stop keeps."""
 
     def __init__(self, ports: Ports, step: int) -> None:
-        self._signal = ports.signal
+        self.over = False
+        """Nobody wants to hear of it any more, whatever still comes."""
+        self._tell = ports.signal
         self._agent = ports.session.id
         self._step = step
         self._text: list[str] = []
@@ -32,6 +38,10 @@ class Live:
     def text(self) -> str:
         """The visible text streamed by the present try."""
         return "".join(self._text)
+
+    def _signal(self, signal: Signal) -> None:
+        if not self.over:
+            self._tell(signal)
 
     def part(self, part: StreamPart) -> None:
         """Tell readers of one part."""
@@ -59,9 +69,7 @@ class Live:
         if wait.over:
             self._signal(RetryResumed(self._agent))
         else:
-            self._signal(
-                RetryWaiting(self._agent, wait.cause, wait.status, wait.wait_s, wait.attempt, wait.attempts)
-            )
+            self._signal(RetryWaiting(self._agent, wait.cause, wait.status, wait.wait_s, wait.attempt, wait.attempts))
 
     def reset(self, generation: int) -> None:
         """What this step has streamed so far is void: it is tried again."""
@@ -72,11 +80,17 @@ class Live:
 
 async def ask(ports: Ports, control: Control, setup: Setup, request: Request, live: Live) -> ModelResult:
     """The model's answer to a request, tries and waits included. Raises ProviderError."""
-    return await ports.complete(
-        setup.model,
-        request,
-        on_part=live.part,
-        on_wait=live.wait,
-        on_reset=live.reset,
-        retry_now=control.retry_now,
-    )
+    try:
+        return await ports.complete(
+            setup.model,
+            request,
+            on_part=live.part,
+            on_wait=live.wait,
+            on_reset=live.reset,
+            retry_now=control.retry_now,
+        )
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ProviderError("cancelled", f"{setup.model.label} was broken off by its own provider") from None

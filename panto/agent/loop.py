@@ -13,17 +13,14 @@ that was killed anywhere goes on from here as if nothing had happened: there is 
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 
-from panto.agent import live, steps
+from panto.agent import live, steps, waiting
 from panto.agent.dispatch import Step
 from panto.agent.ports import Control, Ports
-from panto.schema.errors import ProviderError, Refused, UsageError
-from panto.session.commands import PrepareStep, StartModel, StopRun, WithdrawStep
+from panto.schema.errors import ProviderError, Refused, StorageFailed, UsageError
+from panto.session.commands import PrepareStep, RecoverModel, StartModel, StopRun, WithdrawStep
 from panto.session.state import Run
-
-PATIENCE = 3
-"""Refusals in a row without progress after which the loop gives up (R44)."""
 
 
 async def drive(ports: Ports, control: Control) -> None:
@@ -35,8 +32,8 @@ async def drive(ports: Ports, control: Control) -> None:
     while (run := ports.session.state.run) is not None:
         try:
             if control.parking:
-                return await steps.park(ports, run)
-            if run.interrupting:
+                return await steps.park(ports, control, run)
+            if run.interrupting or control.limit:
                 await stop(ports, control, run)
             elif run.phase == "open":
                 await plan(ports, control, Step(()))
@@ -47,10 +44,8 @@ async def drive(ports: Ports, control: Control) -> None:
             else:
                 await tool_step(ports, control)
             control.refusals = 0
-        except Refused:  # something else was committed meanwhile: look again
-            control.refusals += 1
-            if control.refusals >= PATIENCE:
-                raise
+        except Refused as refusal:
+            steps.refused(control, refusal)
 
 
 async def plan(ports: Ports, control: Control, settled: Step) -> None:
@@ -59,15 +54,13 @@ async def plan(ports: Ports, control: Control, settled: Step) -> None:
     deliver = steps.deliveries(ports.session.state, control)
     preview = ports.session.preview(*settled.commands, *deliver)
     run, view = preview.state.run, preview.view
-    if run is None or run.phase != "open":  # calls of this step are still due
-        return await steps.commit_end(ports, setup, settled)
-    limit = steps.limit_reached(control, run, view, setup)
-    if limit is not None:
-        stopped = StopRun(run=run.run, reason=limit[0], message=limit[1])
-        await ports.session.commit(*settled.commands, stopped, bodies=settled.bodies)
+    if run is None or run.phase != "open":  # the settlements ended the run
+        return await steps.commit_end(ports, settled)
+    if (limit := steps.limit_reached(control, run, view, setup)) is not None:
+        await ports.session.commit(*settled.commands, limit, bodies=settled.bodies)
         return
     frozen = await ports.context.freeze(view.context, setup, run.turn, settled.bodies)
-    if await steps.detour(ports, control, setup, settled, run, frozen.request):
+    if await steps.detour(ports, control, setup, settled, run, frozen):
         return
     prepare = PrepareStep(run=run.run, position=run.position, request=frozen.manifest.digest, inputs=run.pending)
     start = StartModel(run=run.run, effect=run.next_effect)
@@ -77,9 +70,8 @@ async def plan(ports: Ports, control: Control, settled: Step) -> None:
 
 
 async def begin(ports: Ports, control: Control, run: Run) -> None:
-    """Send a request that was frozen before a crash or without a model; drop it where input came meanwhile."""
-    deliver = steps.deliveries(ports.session.state, control)
-    if deliver or run.pending:
+    """Send a request that was frozen and never left; drop it where input came meanwhile."""
+    if (deliver := steps.deliveries(ports.session.state, control)) or run.pending:
         await ports.session.commit(*deliver, WithdrawStep(run=run.run, position=run.prepared_at))
         return
     ports.setup()
@@ -89,58 +81,70 @@ async def begin(ports: Ports, control: Control, run: Run) -> None:
 async def model_step(ports: Ports, control: Control, run: Run) -> None:
     """Stream one reply and settle the step: its calls are due, the run ends, or another step follows."""
     setup = ports.setup()
+    request = ports.context.request(run, setup)
+    if request is None:  # it was meant for another model, or frozen in a former life: plan again
+        await ports.session.commit(RecoverModel(run=run.run, effect=run.effect))
+        return
     streamed = live.Live(ports, run.step)
-    request = await ports.context.request(run)
     reply = asyncio.ensure_future(live.ask(ports, control, setup, request, streamed))
     try:
-        await steps.first(reply, control.interrupt)
+        await waiting.first(reply, control.interrupt)
         control.kept = streamed.text()
         if reply.done():
             await steps.settle_reply(ports, control, setup, run, reply.result())
             control.kept = ""
     except ProviderError as error:
-        await steps.settle_failure(ports, control, setup, run, error)
+        await steps.settle_failure(ports, control, run, error)
     finally:
-        await steps.ended(reply)
+        streamed.over = True
+        await waiting.ended(reply)
 
 
 async def tool_step(ports: Ports, control: Control) -> None:
-    """Run the step's calls to their ends, at once where they do not change the same file, each settled by itself."""
-    running: dict[str, asyncio.Task[Step]] = {}
+    """Run the step's calls, at once where they do not change the same file; each settles by itself.
+
+    Where nothing can be planned or written any more, what runs still ends; then the error is raised.
+    """
+    problem: UsageError | StorageFailed | None = None
     try:
         while (run := ports.session.state.run) is not None and run.phase == "tools":
             control.changed.clear()
-            ending = run.interrupting or control.parking
-            if not ending and await steps.open_calls(ports, control, run):
-                continue
-            for call in () if ending else run.unfinished:
-                if call.state == "executing" and call.call not in running:
-                    running[call.call] = steps.launch(ports, control, run, call)
-            done = [name for name, task in running.items() if task.done()]
-            if done:
-                await settle(ports, control, [running.pop(name).result() for name in done])
-            elif ending and (not running or time.monotonic() >= (control.deadline or 0)):
-                return
-            else:
-                await steps.any_of(running.values(), control)
+            ending = problem is not None or run.interrupting or control.ending
+            try:
+                if not ending and await steps.open_calls(ports, control, run):
+                    continue
+                if done := steps.done(control):
+                    await settle(ports, control, run, done)
+                elif ending and (not control.running or control.late):
+                    break
+                else:
+                    await waiting.any_of(control)
+                control.refusals = 0
+            except Refused as refusal:
+                steps.refused(control, refusal)
+            except (UsageError, StorageFailed) as error:
+                problem = error
     finally:
-        for task in running.values():
-            await steps.ended(task)
+        await steps.let_go(control)
+    if problem is not None:
+        raise problem
 
 
-async def settle(ports: Ports, control: Control, settled: list[Step]) -> None:
+async def settle(ports: Ports, control: Control, run: Run, step: Step) -> None:
     """Commit settlements; where they close the step, together with the next request."""
-    step = Step(tuple(c for s in settled for c in s.commands), tuple(b for s in settled for b in s.bodies))
-    steps.learn(control, step)
     try:
-        if control.parking or control.interrupt.is_set():
-            raise Refused("interrupting", "no request is planned any more")
-        await plan(ports, control, step)
-    except (Refused, UsageError):  # an interrupt, another fact, no model: the settlements stand by themselves
-        await ports.session.commit(*step.commands, bodies=step.bodies)
+        if not control.ending and steps.last(run, step):
+            with contextlib.suppress(Refused, UsageError):  # an interrupt, another fact, no model: they stand alone
+                return await plan(ports, control, step)
+        await steps.settle(ports, run, step)
+    except StorageFailed as failure:
+        await steps.keep(ports, control, step, failure)
+        raise
 
 
 async def stop(ports: Ports, control: Control, run: Run) -> None:
-    """End an interrupted run: every call terminal and the turn settled in the same commit, streamed text kept."""
+    """End a run that is to stop: every call terminal and the turn settled in the same commit, streamed text kept."""
     kept, bodies = steps.kept_text(control)
-    await ports.session.commit(StopRun(run=run.run, reason="cancelled", text=kept), bodies=bodies)
+    reason, message = control.limit if control.limit and not run.interrupting else ("cancelled", "")
+    end = StopRun(run=run.run, reason=reason, text=kept, message=message)
+    await ports.session.commit(*steps.never_run(control, run), end, bodies=bodies)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from panto.agent.hooks import Hooks
 from panto.agent.loop_guard import Circles
+from panto.schema.events import StopReason
 from panto.schema.messages import ModelResult, Request, SystemBlock, ToolChoice, ToolSpec
 from panto.schema.signals import Signal
 from panto.schema.stream import StreamPart
@@ -53,10 +55,9 @@ class Setup:
     """What an agent asks a model with, right now. May be another value at the next step.
 
     `tools` are the declarations; a call to a name that is not among them is declined. `attended`: somebody can
-    answer questions; `retried_by_hand`: a failed attempt waits for them (else the turn settles as failed).
-    `dispatch` False ends the turn at the first reply, its calls unresolved. `parallel` calls at once. `compact_at`:
-    share of the context window at which the context is summarised (0: never). `repeat`: identical calls at which the
-    loop guard warns (0: never).
+    answer questions. `dispatch` False ends the turn at the first reply, its calls unresolved. `parallel` calls at
+    once. `compact_at`: share of the context window at which the context is summarised (0: never). `repeat`: identical
+    calls at which the loop guard warns (0: never).
     """
 
     model: Model
@@ -65,7 +66,6 @@ class Setup:
     tools: tuple[ToolSpec, ...]
     tool_choice: ToolChoice = ToolChoice()
     attended: bool = True
-    retried_by_hand: bool = True
     dispatch: bool = True
     parallel: int = 16
     limits: Limits = Limits()
@@ -77,14 +77,16 @@ class Setup:
 class Ports:
     """Everything the loop may touch.
 
-    `setup()` raises UsageError where the model is not available: the turn is parked, nothing is lost. `tool(name)`
-    finds the handler at call time. `judge` decides whether a call may run. `tool_context(run, call, effect, raw
-    arguments)` describes a call's surroundings. `child` names the agent in questions where it is one.
+    `setup()` raises UsageError where the model is not available: the turn is parked, nothing is lost. `by_hand()`:
+    a failed attempt waits for a person to retry it (else the turn settles as failed). `tool(name)` finds the handler
+    at call time. `judge` decides whether a call may run. `tool_context(run, call, effect, raw arguments)` describes a
+    call's surroundings. `child` names the agent in questions where it is one.
     """
 
     session: Session
     context: Context
     setup: Callable[[], Setup]
+    by_hand: Callable[[], bool]
     complete: Complete
     tool: Callable[[str], Tool | None]
     judge: Callable[[Tool, Mapping[str, object]], Verdict]
@@ -96,42 +98,55 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where a drive began: tokens, USD and monotonic seconds, for the run's limits."""
+    """Where a drive began: tokens and USD, for the run's limits."""
 
     tokens: int = 0
     cost: float = 0.0
-    time: float = 0.0
 
 
 @dataclass(slots=True)
 class Control:
     """What reaches a running turn from outside, and what its steps remember between two commits.
 
-    `interrupt` is set after `interrupt_requested` was committed, with `deadline` (monotonic seconds) by which every
-    call must have settled. `changed` wakes the tool step: a decision was recorded. `kept` is text streamed by the
-    step that was interrupted. `parking`: stop what runs but leave the run active. `crowded`: the vendor said that the
-    context is too long. `reviewed`: each pending call is reviewed once, and once more when approved.
+    `interrupt` is set when everything that runs must end by `deadline` (monotonic seconds): Escape, once it is
+    recorded; `parking` (what runs stops, the run stays active); or a `limit` of time (its reason, and how to say it).
+    `changed` wakes the tool step: a decision was recorded. `kept` is text streamed by the step that was interrupted.
+    `crowded`: the vendor said that the context is too long. `reviewed`: the opening of each call of this step, and
+    whether the call was approved by then. `running`: tasks by call. `launched`: calls that were ever run here, `held`:
+    settlements that could not be written; both outlive the drive.
     """
 
-    base: Base
+    base: Base = Base()
     interrupt: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     retry_now: asyncio.Event = field(default_factory=asyncio.Event)
     deadline: float | None = None
+    parking: bool = False
+    limit: tuple[StopReason, str] | None = None
     kept: str = ""
     refusals: int = 0
     overflows: int = 0
     compactions: int = 0
     crowded: bool = False
-    parking: bool = False
     asked_context: tuple[str, int] = ("", 0)
-    reviewed: dict[str, Step] = field(default_factory=dict)
-    approved: dict[str, bool] = field(default_factory=dict)
-    paths: dict[str, frozenset[str]] = field(default_factory=dict)
+    reviewed: dict[str, tuple[bool, Step]] = field(default_factory=dict)
+    running: dict[str, asyncio.Task[Step]] = field(default_factory=dict)
+    launched: set[str] = field(default_factory=set)
+    held: list[Step] = field(default_factory=list)
     circles: Circles = field(default_factory=Circles)
 
+    @property
+    def ending(self) -> bool:
+        """Whether nothing new may begin."""
+        return self.interrupt.is_set()
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over in which what runs may end by itself."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
     def stop_by(self, deadline: float) -> None:
-        """Escape: everything that runs has until `deadline` (monotonic seconds)."""
-        self.deadline = deadline
+        """Everything that runs has until `deadline` (monotonic seconds); an earlier one stands."""
+        self.deadline = deadline if self.deadline is None else min(deadline, self.deadline)
         self.interrupt.set()
         self.changed.set()

@@ -1,20 +1,20 @@
-"""What the loop's steps are made of: deliveries, limits, openings, settlements, and waiting for several things."""
+"""What the loop's steps are made of: deliveries, limits, openings, settlements, and what cannot be written."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterable
+import contextlib
 
-from panto.agent import compaction
+from panto.agent import compaction, waiting
+from panto.agent.context import Frozen
 from panto.agent.dispatch import Step, hold, review, run_call
 from panto.agent.loop_guard import WARNING
 from panto.agent.ports import Control, Ports, Setup
 from panto.schema.bodies import MessageBody, Question, ResultBody, TextBody
 from panto.schema.codec import Digest, canonical, loads
-from panto.schema.errors import ProviderError, Refused
-from panto.schema.events import StopReason
-from panto.schema.messages import ModelResult, Request
+from panto.schema.errors import ProviderError, Refused, StorageFailed
+from panto.schema.events import Cause
+from panto.schema.messages import ModelResult
 from panto.schema.signals import Noticed
 from panto.session import Staged, stage
 from panto.session.command import Command
@@ -22,6 +22,7 @@ from panto.session.commands import (
     DeliverInputs,
     FailCall,
     FailModel,
+    FailRun,
     RecoverModel,
     RejectResult,
     SettleTurn,
@@ -32,8 +33,12 @@ from panto.session.commands import (
     SubmitResult,
 )
 from panto.session.ids import new_id
+from panto.session.run_machine import CANCELLED
 from panto.session.state import Call, Run, State
 from panto.session.view import View
+
+PATIENCE = 3
+"""Refusals in a row without progress after which the loop gives up (R44)."""
 
 OVERFLOWS = 2
 """Times in a row that a reply may fail for want of room before the run fails."""
@@ -48,25 +53,30 @@ def deliveries(state: State, control: Control) -> tuple[Command, ...]:
     return (DeliverInputs(run=state.run.run, inputs=due),)
 
 
-def limit_reached(control: Control, run: Run, view: View, setup: Setup) -> tuple[StopReason, str] | None:
-    """The limit that ends the run now, and how to say it."""
+def limit_reached(control: Control, run: Run, view: View, setup: Setup) -> StopRun | None:
+    """How the run ends now, where it has reached a limit."""
     limits, base = setup.limits, control.base
     if limits.steps and run.done >= limits.steps:
-        return "steps", f"stopped after {run.done} steps (limits.steps)"
-    used = view.usage.input + view.usage.output - base.tokens
+        return StopRun(run=run.run, reason="steps", message=f"stopped after {run.done} steps (limits.steps)")
+    message = ""
+    used, cost = view.usage.input + view.usage.output - base.tokens, (view.cost or 0.0) - base.cost
     if limits.tokens and used >= limits.tokens:
-        return "budget", f"stopped after {used} tokens of a budget of {limits.tokens}"
-    cost = (view.cost or 0.0) - base.cost
-    if limits.cost and cost >= limits.cost:
-        return "budget", f"stopped after ${cost:.2f} of a budget of ${limits.cost:.2f}"
-    if limits.seconds and time.monotonic() - base.time >= limits.seconds:
-        return "budget", f"stopped after {limits.seconds:g} s"
-    return None
+        message = f"stopped after {used} tokens of a budget of {limits.tokens}"
+    elif limits.cost and cost >= limits.cost:
+        message = f"stopped after ${cost:.2f} of a budget of ${limits.cost:.2f}"
+    return StopRun(run=run.run, reason="budget", message=message) if message else None
 
 
-async def detour(ports: Ports, control: Control, setup: Setup, settled: Step, run: Run, request: Request) -> bool:
+def refused(control: Control, refusal: Refused) -> None:
+    """Something else was committed meanwhile: look again. Raises the refusal where that does not help."""
+    control.refusals += 1
+    if control.refusals >= PATIENCE:
+        raise refusal
+
+
+async def detour(ports: Ports, control: Control, setup: Setup, settled: Step, run: Run, frozen: Frozen) -> bool:
     """Whether something comes before this request (settlements are then committed): a summary, extensions' words."""
-    crowded = compaction.due(ports, control, setup, request)
+    crowded = compaction.due(control, setup, frozen)
     if settled.commands and (crowded or ports.hooks.watches("context")):
         await ports.session.commit(*settled.commands, bodies=settled.bodies)
         return True
@@ -80,8 +90,11 @@ async def add_context(ports: Ports, control: Control, run: Run) -> bool:
     """Once a step, let extensions add to the context; what they add is recorded like any input."""
     if not ports.hooks.watches("context") or control.asked_context == (run.run, run.step):
         return False
+    messages = await waiting.unless(control.interrupt, ports.hooks.context(ports.session.id))
+    if messages is None:
+        return True
     control.asked_context = (run.run, run.step)
-    added = [stage(MessageBody(message)) for message in await ports.hooks.context(ports.session.id)]
+    added = [stage(MessageBody(message)) for message in messages]
     if not added:
         return False
     inputs = {new_id(): body for body in added}
@@ -107,29 +120,28 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
     problem = malformed(result)
     if problem:
         reject = RejectResult(run=run.run, effect=run.effect, problem=problem, result=body.digest)
-        await commit_end(ports, setup, Step((reject,), (body,)))
+        await commit_end(ports, Step((reject,), (body,)))
         return
     mutating = frozenset(
         call.name for call in result.calls() if (tool := ports.tool(call.name)) is None or tool.mutates
     )
+    control.reviewed.clear()
+    control.launched.clear()
     submit = SubmitResult.of(
         run.run, run.step, run.effect, result, body.digest, mutating=mutating, parallel=setup.parallel,
         dispatch=setup.dispatch,
     )  # fmt: skip
-    first: tuple[Command, ...] = (submit,)
-    if not result.calls():
-        first = (*deliveries(ports.session.state, control), submit)
-    opened = Step(())
-    if result.calls() and setup.dispatch and not ports.hooks.watches("tool_call"):
-        preview = ports.session.preview(*first)
-        if preview.state.run is not None:
-            opened = await _openings(ports, control, setup, preview.state.run, result)
     try:
-        await ports.session.commit(*first, *opened.commands, bodies=(body, *opened.bodies))
-    except Refused:
-        if not opened.commands:
-            raise
-        await ports.session.commit(*first, bodies=(body,))
+        first, opened = await _with_reply(ports, control, setup, submit, result)
+        try:
+            await ports.session.commit(*first, *opened.commands, bodies=(body, *opened.bodies))
+        except Refused:  # an input was taken back, or a call's opening is not due any more: the reply stands by itself
+            if not opened.commands and first == (submit,):
+                raise
+            await ports.session.commit(submit, bodies=(body,))
+    except StorageFailed as failure:
+        await keep(ports, control, Step((submit,), (body,)), failure)
+        raise
     control.overflows = 0
     odd = ports.context.measure(result.usage, setup)
     if odd:
@@ -137,7 +149,22 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
         ports.signal(Noticed(ports.session.id, f"{odd}: the rest was cut off", "attention", hint))
 
 
-async def settle_failure(ports: Ports, control: Control, setup: Setup, run: Run, error: ProviderError) -> None:
+async def _with_reply(
+    ports: Ports, control: Control, setup: Setup, submit: SubmitResult, result: ModelResult
+) -> tuple[tuple[Command, ...], Step]:
+    """What is committed with a reply: inputs that make the run go on before it, openings of its calls behind it."""
+    if not setup.dispatch:
+        return (submit,), Step(())
+    if not result.calls():
+        return (*deliveries(ports.session.state, control), submit), Step(())
+    if ports.hooks.watches("tool_call"):  # a hook may take its time: the reply is recorded first
+        return (submit,), Step(())
+    run = ports.session.preview(submit).state.run
+    opened = await waiting.unless(control.interrupt, _openings(ports, control, setup, run, result)) if run else None
+    return (submit,), opened or Step(())
+
+
+async def settle_failure(ports: Ports, control: Control, run: Run, error: ProviderError) -> None:
     """A reply that will not come: make room and plan again, or fail the run."""
     if error.kind == "overflow" and control.overflows < OVERFLOWS:
         control.overflows += 1
@@ -149,46 +176,98 @@ async def settle_failure(ports: Ports, control: Control, setup: Setup, run: Run,
         run=run.run, effect=run.effect, message=message, error_kind=error.kind,
         reason="context" if error.kind == "overflow" else "provider",
     )  # fmt: skip
-    await commit_end(ports, setup, Step((failed,)))
+    await commit_end(ports, Step((failed,)))
 
 
-def learn(control: Control, step: Step) -> None:
-    """What the loop guard learns from settlements: which calls really changed something."""
+def last(run: Run, step: Step) -> bool:
+    """Whether these settlements are those of all calls that were still due."""
+    settled = {command.call for command in step.commands if isinstance(command, SubmitCallResult | FailCall)}
+    return settled.issuperset(call.call for call in run.unfinished)
+
+
+def done(control: Control) -> Step | None:
+    """The settlements of all calls that are done; None where none is."""
+    ended = [name for name, task in control.running.items() if task.done()]
+    if not ended:
+        return None
+    settled = [control.running.pop(name).result() for name in ended]
+    step = Step(tuple(c for s in settled for c in s.commands), tuple(b for s in settled for b in s.bodies))
     for command in step.commands:
         if isinstance(command, SubmitCallResult | FailCall) and any(f.before != f.after for f in command.files):
             control.circles.changed(command.call)
+    return step
 
 
-async def commit_end(ports: Ports, setup: Setup, step: Step) -> None:
+async def let_go(control: Control) -> None:
+    """Nobody waits for what still runs any more."""
+    await waiting.ended(*control.running.values(), within=0.02)
+    control.running.clear()
+
+
+async def settle(ports: Ports, run: Run, step: Step) -> None:
+    """Commit settlements by themselves. A run that is being interrupted ends as that, whatever else befell it."""
+    commands = tuple(c for c in step.commands if not (run.interrupting and isinstance(c, FailRun)))
+    await commit_end(ports, Step(commands, step.bodies))
+
+
+async def commit_end(ports: Ports, step: Step) -> None:
     """Commit what may end the run; where nobody retries by hand, a failed turn settles in the same commit."""
     turn = ports.session.preview(*step.commands).state.turn
     over: tuple[Command, ...] = ()
-    if turn is not None and turn.status == "attempt_failed" and not setup.retried_by_hand:
+    if turn is not None and turn.status == "attempt_failed" and not ports.by_hand():
         over = (SettleTurn(turn=turn.turn, attempt=turn.attempt),)
     await ports.session.commit(*step.commands, *over, bodies=step.bodies)
+
+
+async def keep(ports: Ports, control: Control, step: Step, failure: StorageFailed) -> None:
+    """What something came to cannot be written now: keep it, and say so at once."""
+    control.held.append(step)
+    ports.signal(storage_notice(ports, failure))
+    for command in step.commands:
+        if isinstance(command, SubmitCallResult | FailCall):
+            with contextlib.suppress(StorageFailed):
+                await ports.session.keep(command, *step.bodies)
+
+
+def storage_notice(ports: Ports, failure: StorageFailed) -> Noticed:
+    """What a person is told when the ledger cannot be written."""
+    hint = f"{failure.hint}; Enter tries to write again, what has finished is kept".removeprefix("; ")
+    return Noticed(ports.session.id, failure.message, "wrong", hint, key="storage")
 
 
 # --- tool calls -------------------------------------------------------------------------------------------------
 
 
 async def open_calls(ports: Ports, control: Control, run: Run) -> bool:
-    """Start, decline or hold the pending calls that are due; whether anything was committed."""
-    if all(call.state != "pending" for call in run.unfinished):
-        return False
-    body = await ports.session.body(run.result or "")
-    assert isinstance(body, ResultBody)
-    setup = ports.setup()
-    opened = await _openings(ports, control, setup, run, body.result)
-    if not opened.commands:
-        return False
-    await ports.session.commit(*opened.commands, bodies=opened.bodies)
-    return True
+    """Start, decline or hold the pending calls that are due, run those that were started; whether to look again."""
+    lost = tuple(
+        _unknown(run, call, "what became of it was lost", "exception")
+        for call in run.unfinished
+        if call.state == "executing" and call.call in control.launched and call.call not in control.running
+    )
+    if lost:
+        await ports.session.commit(*lost)
+        return True
+    if any(call.state == "pending" for call in run.unfinished):
+        body = await ports.session.body(run.result or "")
+        assert isinstance(body, ResultBody)
+        opened = await waiting.unless(control.interrupt, _openings(ports, control, ports.setup(), run, body.result))
+        if opened is None:
+            return True
+        if opened.commands:
+            await ports.session.commit(*opened.commands, bodies=opened.bodies)
+            return True
+    _launch(ports, control, run)
+    return False
 
 
-def launch(ports: Ports, control: Control, run: Run, call: Call) -> asyncio.Task[Step]:
-    """Start running an executing call."""
-    note = WARNING if call.call in control.circles.warned else ""
-    return asyncio.create_task(run_call(ports, run, call, note))
+def _launch(ports: Ports, control: Control, run: Run) -> None:
+    """Run the executing calls that nobody has run: those just started, replay-safe ones of a former life."""
+    for call in run.unfinished:
+        if call.state == "executing" and call.call not in control.launched:
+            note = WARNING if call.call in control.circles.warned else ""
+            control.launched.add(call.call)
+            control.running[call.call] = asyncio.create_task(run_call(ports, run, call, note))
 
 
 def guarded(ports: Ports, control: Control, setup: Setup, run: Run, call: Call, step: Step) -> Step:
@@ -213,49 +292,65 @@ def guarded(ports: Ports, control: Control, setup: Setup, run: Run, call: Call, 
 
 async def _openings(ports: Ports, control: Control, setup: Setup, run: Run, result: ModelResult) -> Step:
     """Openings of pending calls, each reviewed once; a call waits while another changes the same file."""
-    busy = {path for call in run.unfinished if call.state == "executing" for path in control.paths.get(call.call, ())}
-    room = run.parallel - sum(call.state == "executing" for call in run.unfinished)
+    executing = [call for call in run.unfinished if call.state == "executing"]
+    busy = {path for call in executing for path in control.reviewed.get(call.call, (False, Step(())))[1].paths}
+    room = run.parallel - len(executing)
     commands: list[Command] = []
     bodies: list[Staged] = []
     for call in run.unfinished:
         if call.state != "pending":
             continue
-        step = control.reviewed.get(call.call)
-        if step is None or call.approved != control.approved.get(call.call, False):
+        known = control.reviewed.get(call.call)
+        if known is None or known[0] != call.approved:
             step = await review(ports, setup, run, call, result)
             step = guarded(ports, control, setup, run, call, step)
             if isinstance(step.commands[0], StopRun):
                 return step
-            control.reviewed[call.call], control.approved[call.call] = step, call.approved
+            known = control.reviewed[call.call] = (call.approved, step)
+        step = known[1]
         if isinstance(step.commands[0], StartCall):
             if room <= 0 or busy & step.paths:
                 continue
             room -= 1
             busy |= step.paths
-            control.paths[call.call] = step.paths
         commands.extend(step.commands)
         bodies.extend(step.bodies)
     return Step(tuple(commands), tuple(bodies))
 
 
-async def park(ports: Ports, run: Run) -> None:
+def _unknown(run: Run, call: Call, message: str, cause: Cause) -> FailCall:
+    return FailCall(
+        run=run.run, call=call.call, effect=call.effect, cls="cancelled" if cause == "interrupted" else "internal",
+        outcome="unknown", message=message, effects="unknown", cause=cause,
+    )  # fmt: skip
+
+
+# --- the end ----------------------------------------------------------------------------------------------------
+
+
+def never_run(control: Control, run: Run) -> tuple[FailCall, ...]:
+    """Calls whose start was recorded and which then were not run: it is known that nothing happened."""
+    return tuple(
+        FailCall(
+            run=run.run, call=call.call, effect=call.effect, cls="cancelled", message=CANCELLED, cause="interrupted"
+        )
+        for call in run.unfinished
+        if call.state == "executing" and call.call in control.reviewed and call.call not in control.launched
+    )
+
+
+async def park(ports: Ports, control: Control, run: Run) -> None:
     """Record what became of what ran, and leave the run active: a model step is open again, a call is unknown."""
-    commands: list[Command] = []
+    commands: list[Command] = [*never_run(control, run)]
     if run.phase == "executing":
         commands.append(RecoverModel(run=run.run, effect=run.effect))
-    for call in run.unfinished:
-        if call.state == "executing" and not call.replay:
-            commands.append(
-                FailCall(
-                    run=run.run, call=call.call, effect=call.effect, cls="cancelled", outcome="unknown",
-                    message="panto was closed while this ran", effects="unknown", cause="interrupted",
-                )  # fmt: skip
-            )
+    commands += (
+        _unknown(run, call, "panto was closed while this ran", "interrupted")
+        for call in run.unfinished
+        if call.state == "executing" and not call.replay and call.call in control.launched
+    )
     if commands:
         await ports.session.commit(*commands)
-
-
-# --- the end, and waiting ---------------------------------------------------------------------------------------
 
 
 def kept_text(control: Control) -> tuple[Digest | None, tuple[Staged, ...]]:
@@ -265,31 +360,3 @@ def kept_text(control: Control) -> tuple[Digest | None, tuple[Staged, ...]]:
         return None, ()
     body = stage(TextBody(text))
     return body.digest, (body,)
-
-
-async def first(reply: asyncio.Future[ModelResult], interrupt: asyncio.Event) -> None:
-    """Wait until the reply is there or an interrupt came."""
-    waiting = asyncio.ensure_future(interrupt.wait())
-    try:
-        await asyncio.wait((reply, waiting), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-
-
-async def any_of(tasks: Iterable[asyncio.Task[Step]], control: Control) -> None:
-    """Wait until a task is done, something changed outside, or the Escape window closes."""
-    changed = asyncio.ensure_future(control.changed.wait())
-    window = None if control.deadline is None else max(0.0, control.deadline - time.monotonic())
-    try:
-        await asyncio.wait((*tasks, changed), timeout=window, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        changed.cancel()
-
-
-async def ended(task: asyncio.Future[ModelResult] | asyncio.Task[Step], within: float = 0.1) -> None:
-    """Cancel a task that may still run and give it a moment to clean up; it is left alone after that."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait((task,), timeout=within)
-    if task.done() and not task.cancelled():
-        task.exception()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import datetime
 import pathlib
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec.structs import replace
 
 from panto.agent import prompt as prompts
 from panto.agent.approval import Verdict
 from panto.agent.context import Context
-from panto.agent.ports import Limits, Ports, Setup
+from panto.agent.ports import Control, Limits, Ports, Setup
 from panto.scheduler.conversation import Conversation
-from panto.scheduler.mailbox import Mailbox, Source
+from panto.scheduler.mailbox import Mailbox, Parked, Source
 from panto.scheduler.permission import judge
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup, MessageBody
@@ -53,21 +53,21 @@ if TYPE_CHECKING:
     from panto.scheduler.job import Job
 
 
-class Agent:
-    """One agent: its session, inbox, setup. `opener` is the agent in whose lane it was made (None: a primary).
+class Keeper(Protocol):
+    """Who keeps agents: hears what they tell, and ends what their running calls have opened."""
 
-    `tell` carries its facts and signals out; `on_interrupt` ends what its running calls have opened.
-    """
+    def tell(self, update: Update) -> None: ...
+    def interrupted(self, agent: Agent, deadline: float, parking: bool) -> None: ...
+    def rested(self, agent: Agent, parked: Parked | None) -> None: ...
+
+
+class Agent:
+    """One agent: its session, inbox, setup. `opener` is the agent in whose lane it was made (None: a primary)."""
 
     def __init__(
-        self,
-        shared: Shared,
-        session: Session,
-        tell: Callable[[Update], None],
-        on_interrupt: Callable[[Agent, float], None],
-        opener: Agent | None = None,
+        self, shared: Shared, session: Session, keeper: Keeper, opener: Agent | None = None,
         setup: AgentSetup | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.shared = shared
         self.session = session
         self.opener = opener
@@ -76,17 +76,19 @@ class Agent:
         self.job: Job | None = None
         self.dispatch = True
         self.limits: Limits | None = None
-        self._tell = tell
+        self._tell = keeper.tell
+        self._keeper = keeper
         self._texts: dict[str, str] = {}
         self._parts: tuple[prompts.Part, ...] | None = None
         ports = Ports(
-            session=session, context=Context(session), setup=self.setup, complete=shared.complete,
+            session=session, context=Context(session), setup=self.setup,
+            by_hand=lambda: shared.attended and self.opener is None, complete=shared.complete,
             tool=shared.registry.get, judge=self.judge, tool_context=self.tool_context, hooks=shared.hooks,
-            signal=tell, child=self.name if opener else "",
+            signal=self._tell, child=self.name if opener else "",
         )  # fmt: skip
         self.mailbox = Mailbox(
-            ports, depth=session.depth, on_interrupt=lambda by: on_interrupt(self, by), on_rest=self._status,
-            on_parked=self._parked, log=shared.log,
+            ports, depth=session.depth, log=shared.log, on_rest=self._rest,
+            on_interrupt=lambda by, parking: keeper.interrupted(self, by, parking),
         )  # fmt: skip
         self.conversation = Conversation(session, self.mailbox, lambda: self.setup_body.system)
         self._unsubscribe = session.subscribe(self._fact)
@@ -173,7 +175,7 @@ class Agent:
         if not self.model:
             raise UsageError("no model is chosen", "/model picks one, /login sets a provider up, /tour works offline")
         shared = self.shared.settings
-        primary = self.opener is None
+        limits = shared.limits if self.opener is None else Limits(steps=shared.limits.steps)
         return Setup(
             model=self.shared.catalog.resolve(self.model),
             reasoning=self.reasoning,
@@ -181,10 +183,9 @@ class Agent:
             tools=self.tools(),
             tool_choice=self.setup_body.tool_choice,
             attended=self.shared.attended,
-            retried_by_hand=self.shared.attended and primary,
             dispatch=self.dispatch,
             parallel=shared.parallel,
-            limits=self.limits or (shared.limits if primary else Limits(steps=shared.limits.steps)),
+            limits=self.limits or limits,
             compact_at=shared.compact_at,
             repeat=shared.repeat,
         )
@@ -216,21 +217,21 @@ class Agent:
         """May this call run? Its own mode and rules, and those of every agent above it."""
         return judge(self, tool, arguments)
 
-    def tool_context(self, run: str, call: str, effect: str, raw: str) -> ToolContext:
-        """A call's surroundings as plain values."""
-        control, shared = self.mailbox.control, self.shared
+    def tool_context(
+        self, run: str, call: str, effect: str, raw: str, control: Control | None = None
+    ) -> ToolContext:
+        """A call's surroundings as plain values. `control`: what stops it (None: what stops the turn)."""
+        control, shared = control or self.mailbox.control or Control(), self.shared
 
         def progress(text: str, view: View | None) -> None:
             self._tell(ToolProgressed(self.id, call, text, view))
 
-        context = ToolContext(
+        return ToolContext(
             session=self.id, run=run, call=call, effect=effect, agent=self.id, cwd=self.cwd, progress=progress,
             fresh=self.session.view.files, spool=shared.spool, raw=raw, env_drop=shared.env_drop,
-            env_pass=shared.env_pass, mask=shared.mask(),
-            deadline=lambda: control.deadline if control else None,
-            **({"cancelled": control.interrupt} if control else {}),
+            env_pass=shared.env_pass, mask=shared.mask(), cancelled=control.interrupt,
+            deadline=lambda: control.deadline,
         )  # fmt: skip
-        return context
 
     # --- its inbox ---------------------------------------------------------------------------------------------
 
@@ -269,10 +270,16 @@ class Agent:
         if type(fact.event) in STATUS_EVENTS:
             self._status()
 
-    def _parked(self, why: str) -> None:
-        turn = self.session.state.turn
-        event: dict[str, object] = {"agent": self.id, "turn": turn.turn if turn else "", "reason": why}
-        self.shared.observer.observe("turn_end", event)
+    async def recall(self) -> None:
+        """Know the texts of inputs that waited before this process, in case they are taken back."""
+        for name, said in self.session.state.inputs.items():
+            body = await self.session.body(said.body)
+            if isinstance(body, MessageBody):
+                self._texts.setdefault(name, message_text(body.message))
+
+    def _rest(self, parked: Parked | None) -> None:
+        self._keeper.rested(self, parked)
+        self._status()
 
     def _status(self) -> None:
         self._tell(self.status())
@@ -291,7 +298,7 @@ class Agent:
         return StatusChanged(
             agent=self.id, model=self.model, reasoning=self.reasoning, mode=self.mode, cwd=self.cwd,
             branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used, context_size=size,
-            cost=view.cost, usage=view.usage, jobs=len(state.jobs), busy=self.in_turn, title=state.settings.title,
+            cost=view.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
             parked=self.mailbox.parked,
         )  # fmt: skip
 

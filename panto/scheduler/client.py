@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from panto.agent import compaction
+from panto.agent import compaction, waiting
 from panto.agent.hooks import Block
 from panto.scheduler.agent import Agent
 from panto.scheduler.builtins import register_builtins
@@ -18,7 +18,7 @@ from panto.schema import ops, queries
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
 from panto.schema.contributions import Contributions, ExtensionRow
-from panto.schema.errors import ProviderError, ToolFailure, UsageError
+from panto.schema.errors import ProviderError, Refused, ToolFailure, UsageError
 from panto.schema.messages import Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
@@ -64,6 +64,7 @@ class LocalClient:
         self.files = files
         self.extensions = extensions
         self._feeds: list[Feed] = []
+        self._prompts = asyncio.Lock()
         self._asked: dict[str, asyncio.Future[ops.Answer | None]] = {}
         scheduler.readers.append(self._hear)
         register_builtins(self)
@@ -90,7 +91,7 @@ class LocalClient:
 
     def observe(self, name: str, agent: Agent) -> None:
         """Tell observers of a session's own course."""
-        self.scheduler.shared.observer.observe(name, {"agent": agent.id, "cwd": agent.cwd})
+        self.scheduler.observe(name, {"agent": agent.id, "cwd": agent.cwd})
 
     # --- out ---------------------------------------------------------------------------------------------------
 
@@ -211,16 +212,18 @@ class LocalClient:
             raise UsageError("this session is only viewed here", "/fork makes a session of your own from it")
         message = Message("user", (*((Text(op.text),) if op.text else ()), *op.images))
         hooks = self.scheduler.shared.hooks
-        if hooks.watches("input"):
-            verdict = await hooks.input(agent.id, message)
-            if isinstance(verdict, Block):
-                self.show(verdict.reason) if verdict.reason else None
-                return
-            message = verdict or message
-        titled = agent.session.state.settings.title
-        await agent.mailbox.prompt(message, when=op.when, id=op.id, source="person")
-        if not titled and op.text.strip():
-            await agent.session.commit(ChangeTitle(title=" ".join(op.text.split())[:TITLE]))
+        async with self._prompts:  # a hook may take its time: what was said first stays first
+            if hooks.watches("input"):
+                verdict = await hooks.input(agent.id, message)
+                if isinstance(verdict, Block):
+                    self.show(verdict.reason) if verdict.reason else None
+                    return
+                message = verdict or message
+            titled = agent.session.state.settings.title
+            await agent.mailbox.prompt(message, when=op.when, id=op.id, source="person")
+        title = " ".join(op.text[: TITLE * 100].split())[:TITLE]
+        if title and not titled:
+            await agent.session.commit(ChangeTitle(title=title))
 
     def _holder(self, name: str, call: str) -> Agent:
         """The agent whose call waits: the one named, else whichever holds it."""
@@ -260,8 +263,9 @@ class LocalClient:
         if bash is None:
             raise UsageError("there is no shell tool")
         try:
-            context = agent.tool_context("", call, call, canonical({"command": op.command}).decode())
-            outcome = (await bash.run({"command": op.command}, context)).outcome
+            with agent.mailbox.aside() as control:
+                context = agent.tool_context("", call, call, canonical({"command": op.command}).decode(), control)
+                outcome = (await bash.run({"command": op.command}, context)).outcome
         except ToolFailure as failure:
             outcome = failure.outcome or ToolOutcome((Text(failure.message),), is_error=True)
         text = outcome_text(outcome, "(no output)")
@@ -285,11 +289,14 @@ class LocalClient:
             raise UsageError("a turn is running", "wait for it, or Escape stops it")
         self.show("compacting…", key="compact")
         try:
-            done = await compaction.compact(agent.mailbox.ports, agent.setup(), instructions)
-        except ProviderError as error:
+            with agent.mailbox.aside() as control:
+                work = compaction.compact(agent.mailbox.ports, agent.setup(), instructions)
+                done = await waiting.unless(control.interrupt, work)
+        except (ProviderError, Refused) as error:
             self.show(f"not compacted: {error.message}", level="wrong", hint=error.hint, key="compact")
             return
-        self.show("compacted: the model goes on from a summary" if done else "nothing to compact yet", key="compact")
+        said = {None: "not compacted: it was stopped", False: "nothing to compact yet"}
+        self.show(said.get(done, "compacted: the model goes on from a summary"), key="compact")
 
     async def _rewind(self, agent: Agent, op: ops.Rewind) -> None:
         if agent.in_turn:
@@ -311,14 +318,14 @@ class LocalClient:
 
     async def _switch(self, opening: Callable[[], Awaitable[Agent]], viewer: Viewer | None = None) -> None:
         """Leave the session (it stays resumable) and show another one."""
-        before = self._agent
+        before, viewed = self._agent, self.viewer
         agent = await opening()
         self._agent, self.viewer = agent, viewer
+        if viewed is not None:
+            await viewed.close()
         if before is not agent:
             self.observe("session_end", before)
-            for child in [a for a in self.scheduler.agents.values() if a.session.under == before.id]:
-                await self.scheduler.close_agent(child)
-            await self.scheduler.close_agent(before)
+            await self.scheduler.close_all(before)
         self.observe("session_start", agent)
         self._hear(SessionOpened(agent.id, read_only=viewer is not None))
         self._hear(agent.status())
@@ -354,5 +361,3 @@ def stage_text(text: str) -> Any:
     from panto.schema.bodies import MessageBody
 
     return stage(MessageBody(Message("user", (Text(text),))))
-
-

@@ -1,43 +1,41 @@
 """One agent's inbox: what is said becomes a turn, joins the running one, or waits; one drive at a time.
 
 Every answer to "what now" is read from the session's state, never remembered here, so that a crash between any two
-lines leaves a session that goes on.
+lines leaves a session that goes on. What is remembered may be lost: which calls ran here, what could not be written.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from panto.agent.loop import drive
+from panto.agent import steps, waiting
+from panto.agent.dispatch import Step
+from panto.agent.loop import drive, stop
 from panto.agent.ports import Base, Control, Ports
-from panto.schema.bodies import MessageBody, Question, TextBody, ToolOutcome
-from panto.schema.codec import derive_id
-from panto.schema.errors import OwnershipLost, PantoError, Refused, UsageError
-from panto.schema.messages import Message, Text
+from panto.scheduler import answers, turns
+from panto.schema.bodies import MessageBody, Question
+from panto.schema.errors import Conflict, OwnershipLost, PantoError, Refused, StorageFailed, UsageError
+from panto.schema.messages import Message
 from panto.schema.ops import Answer, Decide
 from panto.schema.signals import Noticed
 from panto.session import stage
+from panto.session.append import lost
 from panto.session.command import Command
 from panto.session.commands import (
-    AnswerCall,
-    ApproveCall,
-    CreateTurn,
     FailRun,
-    RejectAnswer,
-    RejectCall,
     RequestInterrupt,
-    RetryTurn,
-    SettleTurn,
-    StopRun,
     SubmitInput,
     WithdrawInput,
 )
+from panto.session.context import InputEntry
 from panto.session.ids import new_id
-from panto.session.recovery import abandon
-from panto.session.state import Call, Run
+from panto.session.state import Run
 
 WINDOW = 0.9
 """Seconds from Escape until every call of a primary agent has settled."""
@@ -48,34 +46,60 @@ DEPTH_STEP = 0.2
 Source = Literal["person", "program", "extension", "child", "command"]
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A turn came to rest without an end: panto leaves, the session was lost, or `problem` stopped it.
+
+    `attempt_failed`: its attempt failed, and a person may retry it; the ledger says why.
+    """
+
+    reason: Literal["shutdown", "ownership_lost", "failed", "attempt_failed"]
+    problem: PantoError | None = None
+
+
 class Mailbox:
-    """The inbox and the drive of one agent. `log` gets tracebacks that no person is shown."""
+    """The inbox and the drive of one agent.
+
+    `on_interrupt(deadline, parking)`: what the running calls have opened must end by then (monotonic seconds), or be
+    parked. `on_rest(parked)`: nothing is driven any more, or an aside began or ended. `log` gets tracebacks.
+    """
 
     def __init__(
         self,
         ports: Ports,
         *,
         depth: int = 0,
-        on_interrupt: Callable[[float], None] = lambda deadline: None,
-        on_rest: Callable[[], None] = lambda: None,
-        on_parked: Callable[[Literal["shutdown", "ownership_lost"]], None] = lambda why: None,
+        on_interrupt: Callable[[float, bool], None] = lambda deadline, parking: None,
+        on_rest: Callable[[Parked | None], None] = lambda parked: None,
         log: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.ports = ports
         self.session = ports.session
         self.control: Control | None = None
+        self.closed = False
         self._depth = depth
         self._on_interrupt = on_interrupt
         self._on_rest = on_rest
-        self._on_parked = on_parked
         self._log = log
         self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._asides: list[Control] = []
+        self._leaving = False
+        self._problem: PantoError | None = None
+        self._launched: set[str] = set()
+        self._held: list[Step] = []
         self._lock = asyncio.Lock()
+        self.session.on_lost(self._lost)
 
     @property
     def in_turn(self) -> bool:
         """Whether a turn is being driven now."""
         return self._task is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs that Escape would stop."""
+        return self.in_turn or bool(self._asides)
 
     @property
     def parked(self) -> bool:
@@ -91,31 +115,33 @@ class Mailbox:
         """Take an input; the id it has. Starts a turn where none runs, unless `start` is False (then it waits).
 
         A known `id` is not submitted again. A parked turn takes it in, its unfinished calls ended; a failed attempt
-        is settled first.
+        is settled first. What is said while an interrupt is under way begins the next turn.
         """
         name, body = id or new_id(), stage(MessageBody(message))
-        submit = SubmitInput(input=name, body=body.digest, when=when, source=source)
+        while self._stopping is not None:
+            await asyncio.wait((self._stopping,))
         async with self._lock:
+            if self.closed:
+                raise UsageError("this session is being closed")
+            await self._mend()
             state = self.session.state
-            if self.in_turn or not start:
-                await self.session.commit(submit, bodies=(body,))
+            begins = start and not self.in_turn
+            submit: tuple[Command, ...] = ()
+            if not self._known(name):
+                submit = (SubmitInput(input=name, body=body.digest, when="step" if begins else when, source=source),)
+            elif name not in state.inputs:
                 return name
-            waiting = tuple(state.inputs)
-            commands: tuple[Command, ...]
-            if state.turn is None:
-                commands = (submit, self._create(name, (*waiting, name)))
-            elif state.turn.status == "attempt_failed":
-                settle = SettleTurn(turn=state.turn.turn, attempt=state.turn.attempt)
-                commands = (settle, submit, self._create(name, (*waiting, name)))
-            else:
-                commands = (submit, *abandon(state, (*waiting, name)))
-            await self.session.commit(*commands, bodies=(body,))
-            self._start()
+            if begins:
+                submit += turns.begin(state, name)
+            if submit:
+                await self.session.commit(*submit, bodies=(body,))
+            if begins:
+                self._start()
         return name
 
-    def _create(self, name: str, inputs: tuple[str, ...]) -> CreateTurn:
-        turn = derive_id("turn", name)
-        return CreateTurn(turn=turn, run=derive_id("run", turn, 1), inputs=inputs)
+    def _known(self, name: str) -> bool:
+        """Whether an input was submitted before and not taken back."""
+        return name in self.session.state.inputs or isinstance(self.session.view.context.find(name), InputEntry)
 
     async def withdraw(self, name: str = "") -> None:
         """Take an undelivered input back ("" the last one). Raises UsageError where there is none."""
@@ -129,190 +155,242 @@ class Mailbox:
     # --- turns -------------------------------------------------------------------------------------------------
 
     async def resume(self) -> None:
-        """Go on with a parked turn, retry a failed attempt, or send what waits. Nothing where there is nothing."""
+        """Go on with a parked turn, retry a failed attempt, or send what waits. Nothing where there is nothing.
+
+        Where the ledger could not be written it is opened again first. Raises StorageFailed where it still cannot.
+        """
         async with self._lock:
             if self.in_turn:
                 if self.control is not None:
                     self.control.retry_now.set()
                 return
+            await self._mend()
             state = self.session.state
-            turn = state.turn
-            if turn is not None and turn.status == "attempt_failed":
-                again = turn.attempt + 1
-                run = derive_id("run", turn.turn, again)
-                await self.session.commit(RetryTurn(turn=turn.turn, run=run, attempt=again))
-            elif turn is None and state.inputs:
-                first = next(iter(state.inputs))
-                await self.session.commit(self._create(first, tuple(state.inputs)))
-            elif turn is None:
+            if state.turn is not None and state.turn.status == "attempt_failed":
+                await self.session.commit(turns.again(state.turn))
+            elif state.turn is None and state.inputs:
+                await self.session.commit(turns.create(tuple(state.inputs)))
+            elif state.turn is None:
                 return
             if state.run is not None and not self.ports.setup().attended:
-                await self._refuse_waiting(state.run)
+                await answers.refuse(self.session, state.run)
             self._start()
 
-    async def _refuse_waiting(self, run: Run) -> None:
-        """Nobody is here to answer what a parked turn had asked."""
-        message = "refused: nobody is here to ask"
-        for call in run.unfinished:
-            if call.state == "waiting" and call.question:
-                no = RejectCall if call.kind == "approval" else RejectAnswer
-                await self.session.commit(
-                    no(run=run.run, call=call.call, question=call.question, message=message, unattended=True)
-                )
+    async def _mend(self) -> None:
+        """Before anything new is written: open a ledger again that failed, commit what could not be written, and
+        end what ran when a former drive broke off: nobody runs it twice."""
+        if self.in_turn:
+            return
+        if self.session.poisoned:
+            await self.session.reopen()
+        while self._held:
+            with contextlib.suppress(Refused, Conflict):  # it had been written after all, or the run has ended
+                await self.session.commit(*self._held[0].commands, bodies=self._held[0].bodies)
+            self._held.pop(0)
+        if (run := self.session.state.run) is not None and self._launched:
+            await steps.park(self.ports, Control(launched=self._launched), run)
+        self._launched.clear()
+        if (run := self.session.state.run) is not None and run.interrupting:
+            await stop(self.ports, Control(), run)
 
     def _start(self) -> None:
+        if self.closed:
+            return
         self.session.parked = False
+        self._problem, self._leaving = None, False
         self._task = asyncio.create_task(self._drive())
         self._task.add_done_callback(self._rest)
 
-    def _rest(self, task: asyncio.Task[None]) -> None:
-        if self._task is task:
-            self._task = None
-            self.control = None
-        if not task.cancelled():
-            task.exception()
-        self._on_rest()
-
     async def _drive(self) -> None:
         """Drive turn after turn until nothing is due."""
-        while True:
-            view = self.session.view
-            base = Base(view.usage.input + view.usage.output, view.cost or 0.0, time.monotonic())
-            self.control = control = Control(base)
-            try:
-                await drive(self.ports, control)
-            except OwnershipLost as lost:
-                self._notice(lost, "wrong")
-                self._on_parked("ownership_lost")
-                return
-            except PantoError as problem:
-                self._notice(problem, "wrong")
-                return
-            except Exception as error:  # a fault of panto's own ends the run, never the session
-                await self._broke(error)
-            async with self._lock:
-                state = self.session.state
-                due = any(said.source != "command" for said in state.inputs.values())
-                if control.parking or control.interrupt.is_set() or state.turn is not None or not due:
-                    self._task = None
-                    return
-                first = next(iter(state.inputs))
-                await self.session.commit(self._create(first, tuple(state.inputs)))
+        try:
+            while await self._turn():
+                pass
+        except PantoError as problem:
+            self._problem = problem
+        self._task = self.control = None
+
+    async def _turn(self) -> bool:
+        """Drive a turn until it rests; whether another one has begun."""
+        view = self.session.view
+        base = Base(view.usage.input + view.usage.output, view.cost or 0.0)
+        self.control = control = Control(base, launched=self._launched, held=self._held)
+        clock = self._clock(control)
+        try:
+            await drive(self.ports, control)
+        except PantoError:
+            raise
+        except Exception as error:  # a fault of panto's own ends the run, never the session
+            await self._broke(error)
+        finally:
+            if clock is not None:
+                clock.cancel()
+        async with self._lock:
+            following = () if control.ending else turns.follow(self.session.state)
+            if following:
+                await self.session.commit(*following)
+            else:
+                self._task = self.control = None
+            return bool(following)
+
+    def _clock(self, control: Control) -> asyncio.TimerHandle | None:
+        """What ends a run that takes too long."""
+        with contextlib.suppress(UsageError):  # no model: the drive says so
+            if seconds := self.ports.setup().limits.seconds:
+                return asyncio.get_running_loop().call_later(seconds, self._expired, control, seconds)
+        return None
+
+    def _expired(self, control: Control, seconds: float) -> None:
+        control.limit = ("budget", f"stopped after {seconds:g} s")
+        deadline = time.monotonic() + WINDOW - DEPTH_STEP * self._depth
+        self._on_interrupt(deadline, False)
+        control.stop_by(deadline)
 
     async def _broke(self, error: Exception) -> None:
-        import traceback
-
         self._log("".join(traceback.format_exception(error)))
         run = self.session.state.run
-        message = f"panto itself failed: {type(error).__name__}: {error}"
-        if run is not None:
-            await self.session.commit(FailRun(run=run.run, reason="internal", message=message))
+        message = f"panto itself failed: {type(error).__name__}: {error}".encode("utf-8", "replace").decode("utf-8")
         hint = "The details are in the log. Nothing is lost; Enter tries again."
         self.ports.signal(Noticed(self.session.id, message, "wrong", hint))
+        if run is not None and not run.interrupting:
+            await steps.commit_end(self.ports, Step((FailRun(run=run.run, reason="internal", message=message),)))
 
-    def _notice(self, problem: PantoError, level: Literal["attention", "wrong"]) -> None:
-        self.ports.signal(Noticed(self.session.id, problem.message, level, problem.hint))
+    def _rest(self, task: asyncio.Task[None]) -> None:
+        """The drive has ended, as it should or by being cancelled."""
+        if self._task not in (None, task):
+            return
+        self._task = self.control = None
+        if self._stopping is None:
+            self._rested()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log("".join(traceback.format_exception(error)))
+
+    def _rested(self) -> None:
+        """Tell how it came to rest."""
+        problem, self._problem = self._problem, None
+        turn = self.session.state.turn
+        if isinstance(problem, StorageFailed):
+            self.ports.signal(steps.storage_notice(self.ports, problem))
+        elif problem is not None:
+            self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint))
+        if turn is None:
+            self._on_rest(None)
+        elif turn.status == "attempt_failed":
+            self._on_rest(Parked("attempt_failed", problem))
+        elif isinstance(problem, OwnershipLost):
+            self._on_rest(Parked("ownership_lost", problem))
+        else:
+            self._on_rest(Parked("shutdown" if self._leaving else "failed", problem))
 
     # --- stopping ----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[Control]:
+        """Something that a person has started outside any turn: Escape stops it too, by the control it is given."""
+        control = Control()
+        self._asides.append(control)
+        self._on_rest(None)
+        try:
+            yield control
+        finally:
+            self._asides.remove(control)
+            self._on_rest(None)
 
     async def interrupt(self, deadline: float | None = None) -> None:
         """Escape, in order: recorded, told, what runs is stopped, the turn ended. Returns when the turn has ended.
 
-        `deadline` (monotonic seconds) is handed down by a parent's Escape.
+        `deadline` (monotonic seconds) is handed down by a parent's Escape. A second one joins the first. Raises
+        StorageFailed where it could not be recorded: what ran has stopped, the turn is parked.
         """
+        if self._stopping is None:
+            by = deadline or time.monotonic() + WINDOW - DEPTH_STEP * self._depth
+            self._stopping = asyncio.create_task(self._interrupt(by))
+            self._stopping.add_done_callback(self._stopped)
+        elif deadline is not None and self.control is not None and self.control.ending:
+            self.control.stop_by(deadline)
+        await asyncio.shield(self._stopping)
+
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        self._stopping = None
+        if not task.cancelled():
+            task.exception()
+        if not self.in_turn:
+            self._rested()
+
+    async def _interrupt(self, deadline: float) -> None:
+        for aside in self._asides:
+            aside.stop_by(deadline)
+        if self.session.state.run is None:
+            async with self._lock:
+                pass  # a turn may be about to begin
         run = self.session.state.run
         if run is None:
             return
-        deadline = deadline or time.monotonic() + WINDOW - DEPTH_STEP * self._depth
+        failure: StorageFailed | None = None
         try:
             await self.session.commit(RequestInterrupt(run=run.run))
-        except Refused:  # it has just ended, or an interrupt is under way
-            if self.session.state.run is None:
-                return
-        self._on_interrupt(deadline)
-        task = self._task
-        if task is not None and self.control is not None:
-            self.control.stop_by(deadline)
-            await asyncio.wait((task,), timeout=max(0.05, deadline + 0.05 - time.monotonic()))
-            if not task.done():  # something does not let go: it is left behind, the turn ends all the same
-                task.cancel()
-        if (left := self.session.state.run) is not None and left.run == run.run:
-            await self._stop(left)
+        except Refused:  # it has just ended by itself; what was queued may have begun
+            now = self.session.state.run
+            return await self._interrupt(deadline) if now is not None and now.run != run.run else None
+        except StorageFailed as error:
+            failure = error
+        control, task = self.control or Control(), self._task
+        self._on_interrupt(deadline, False)
+        control.stop_by(deadline)
         if task is not None:
-            await asyncio.wait((task,), timeout=0.1)
+            await asyncio.wait((task,), timeout=max(0.05, deadline + 0.03 - time.monotonic()))
+            await waiting.ended(task, within=0.02)  # something does not let go: the turn ends all the same
+        if failure is not None:
+            raise failure
+        await self._finish(run, control)
 
-    async def _stop(self, run: Run) -> None:
-        kept = self.control.kept if self.control else ""
-        body = stage(TextBody(kept)) if kept.strip() else None
-        try:
-            await self.session.commit(
-                StopRun(run=run.run, text=body.digest if body else None), bodies=(body,) if body else ()
-            )
-        except Refused:
-            if self.session.state.run is not None:
-                raise
+    async def _finish(self, run: Run, control: Control) -> None:
+        """End an interrupted run that its drive has not ended."""
+        await self.session.settled()
+        left = self.session.state.run
+        if left is not None and left.run == run.run:
+            with contextlib.suppress(Refused):
+                await stop(self.ports, control, left)
 
-    async def park(self, within: float = 2.0) -> None:
-        """Quit, TERM, HUP: end what runs, keep the run active; a later start continues it. Seconds."""
-        task = self._task
-        if task is None:
-            return
-        if self.control is not None:
-            self.control.parking = True
-            self._on_interrupt(time.monotonic() + WINDOW)
-            self.control.stop_by(time.monotonic() + WINDOW)
-        await asyncio.wait((task,), timeout=within)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,), timeout=0.2)
-        if self.session.state.run is not None:
-            self._on_parked("shutdown")
+    async def park(self, within: float = 2.0, *, close: bool = True) -> None:
+        """Quit, TERM, HUP: end what runs, keep the run active; a later start continues it. Seconds.
+
+        `close`: nothing starts here any more.
+        """
+        self.closed, self._leaving = self.closed or close, True
+        if self._stopping is not None:
+            await asyncio.wait((self._stopping,))
+        deadline = time.monotonic() + WINDOW
+        for aside in self._asides:
+            aside.stop_by(deadline)
+        task, control = self._task, self.control
+        if task is not None:
+            if control is not None:
+                control.parking = True
+                self._on_interrupt(deadline, True)
+                control.stop_by(deadline)
+            await asyncio.wait((task,), timeout=within)
+            await waiting.ended(task, within=0.2)
+        with contextlib.suppress(PantoError):  # what cannot be written now is found out at the next opening
+            await self._mend()
+
+    def _lost(self) -> None:
+        """Another process has the session: nothing more is done here."""
+        if self._task is not None:
+            self._problem = lost(self.session.id)
+            self._task.cancel()
 
     # --- answers -----------------------------------------------------------------------------------------------
 
-    def held(self, name: str, kind: str) -> tuple[Run, Call]:
-        """The waiting call with this id. Raises UsageError where it does not wait (any more)."""
-        run = self.session.state.run
-        call = run.calls.get(name) if run else None
-        if run is None or call is None or call.state != "waiting" or call.kind != kind or not call.question:
-            raise UsageError("this question has been answered already")
-        return run, call
-
     async def decide(self, op: Decide) -> Question:
-        """Record a person's decision about a call; the question it answers."""
-        run, call = self.held(op.call, "approval")
-        question = await self.session.body(call.question or "")
-        assert isinstance(question, Question)
-        if op.decision == "no":
-            reason = f"the person said no: {op.reason}" if op.reason else "the person said no"
-            await self.session.commit(
-                RejectCall(run=run.run, call=call.call, question=call.question or "", message=reason)
-            )
-        else:
-            edited = stage(TextBody(op.arguments)) if op.arguments and op.arguments != question.arguments else None
-            approve = ApproveCall(
-                run=run.run, call=call.call, question=call.question or "", arguments=edited.digest if edited else None,
-                changed_by="person" if edited else "",
-            )  # fmt: skip
-            await self.session.commit(approve, bodies=(edited,) if edited else ())
+        """Record a person's decision about a call; the question it answers. Raises UsageError."""
+        question = await answers.decide(self.session, op)
         await self._decided()
         return question
 
     async def answer(self, op: Answer) -> None:
-        """Record the answer to an `ask` question or an external call."""
-        run, call = self.held(op.call, "external")
-        if op.refused:
-            refusal = "the person did not answer"
-            await self.session.commit(
-                RejectAnswer(run=run.run, call=call.call, question=call.question or "", message=refusal)
-            )
-        else:
-            said = "\n".join((*op.choices, *((op.text,) if op.text else ()))) or "(nothing)"
-            outcome = stage(ToolOutcome((Text(said),), title=said.split("\n", 1)[0][:80], fact="answered"))
-            await self.session.commit(
-                AnswerCall(run=run.run, call=call.call, question=call.question or "", outcome=outcome.digest),
-                bodies=(outcome,),
-            )
+        """Record the answer to an `ask` question or an external call. Raises UsageError."""
+        await answers.answer(self.session, op)
         await self._decided()
 
     async def _decided(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from panto.agent.context import CHARS, estimate
+from panto.agent.words import CHARS, estimate
 from panto.scheduler.agent import Agent
 from panto.scheduler.scheduler import Scheduler
 
@@ -45,10 +45,19 @@ async def agent_rows(scheduler: Scheduler, primary: str) -> tuple[AgentRow, ...]
     rows = []
     for row in await scheduler.shared.store.list(under=primary, all=True, limit=500):
         open_here = scheduler.agents.get(row.id)
-        state = "running" if open_here and open_here.in_turn else "parked" if row.owner else "idle"
+        state = _child_state(open_here) if open_here else "running" if row.owner else "idle"
         usage = open_here.session.view.usage if open_here else None
         rows.append(AgentRow(row.id, row.title or row.short, state, row.model, *((usage,) if usage else ())))
     return tuple(rows)
+
+
+def _child_state(agent: Agent) -> str:
+    """How a child is called outside: see the table of states."""
+    turns = agent.session.view.turns
+    if agent.in_turn or not turns:
+        return "running" if agent.in_turn else "idle"
+    names = {"completed": "completed", "refused": "completed", "stopped": "cancelled", "superseded": "cancelled"}
+    return "parked" if turns[-1].state == "active" else names.get(turns[-1].state, "failed")
 
 
 async def answer(client: LocalClient, query: Query[Any]) -> object:

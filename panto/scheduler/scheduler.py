@@ -7,24 +7,28 @@ effect of a tool call, an extension, or the session (None).
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal
+from weakref import WeakValueDictionary
 
 from panto.agent.ports import Limits
 from panto.scheduler.agent import Agent
-from panto.scheduler.job import Job, JobResult, from_record
-from panto.scheduler.mailbox import DEPTH_STEP
+from panto.scheduler.job import Job, Unresolved, from_record
+from panto.scheduler.mailbox import DEPTH_STEP, Parked
 from panto.scheduler.observing import told
 from panto.scheduler.recovery import open_for_work, setup_of
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup
 from panto.schema.codec import derive_id
-from panto.schema.errors import Missing, UsageError
-from panto.schema.messages import Message, Text, ToolSpec, Usage
+from panto.schema.errors import Missing, PantoError, UsageError
+from panto.schema.messages import Message, Text, ToolSpec
 from panto.schema.records import Recorder
 from panto.schema.signals import Fact, Update
-from panto.session import stage
+from panto.session import Session, stage
 from panto.session.commands import ChangeSetup, EndJob, StartJob
+from panto.session.ids import new_id
 from panto.tools.jobs import JobNotice, Jobs
 
 
@@ -35,7 +39,7 @@ class Scheduler:
         self.shared = shared
         self.agents: dict[str, Agent] = {}
         self.readers: list[Callable[[Update], None]] = []
-        self._jobs: set[Job] = set()
+        self._doors: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         if jobs is not None:
             jobs.listen = self._background
@@ -43,22 +47,46 @@ class Scheduler:
     # --- telling -----------------------------------------------------------------------------------------------
 
     def tell(self, update: Update) -> None:
-        """Give an update to every reader, to the observers, and to the job it belongs to."""
-        for reader in self.readers:
-            reader(update)
+        """Give an update to every reader, to the observers, and to the job it belongs to. Whoever raises there is
+        reported by the loop and disturbs nobody."""
         if isinstance(update, Fact):
-            for name, event in told(update):
-                self.shared.observer.observe(name, event)
-        for job in tuple(self._jobs):
-            job.put(update)
-            if job.result is not None:
-                self._jobs.discard(job)
-                self._rested(job)
+            self._give(update)  # the session has put it on the loop already
+        else:
+            asyncio.get_running_loop().call_soon(self._give, update)
 
-    def _rested(self, job: Job) -> None:
-        agent = self.agents.get(job.agent)
-        if agent is not None and agent.job is job:
+    def _give(self, update: Update) -> None:
+        with contextlib.ExitStack() as each:  # runs from the last to the first, all of them
+            each.callback(self._to_job, update)
+            if isinstance(update, Fact):
+                for name, event in told(update):
+                    each.callback(self.shared.observer.observe, name, event)
+            for reader in reversed(self.readers):
+                each.callback(reader, update)
+
+    def _to_job(self, update: Update) -> None:
+        agent = self.agents.get(update.agent)
+        if agent is not None and agent.job is not None:
+            agent.job.put(update)
+            self._settled(agent, agent.job)
+
+    def _settled(self, agent: Agent, job: Job) -> None:
+        if job.result is not None and agent.job is job:
             agent.job, agent.dispatch, agent.limits = None, True, None
+
+    def observe(self, name: str, event: dict[str, object]) -> None:
+        """Tell observers something that no fact says."""
+        asyncio.get_running_loop().call_soon(self.shared.observer.observe, name, event)
+
+    def rested(self, agent: Agent, parked: Parked | None) -> None:
+        """An agent's drive has ended; `parked` where its turn has not."""
+        if parked is None:
+            return
+        if parked.reason != "attempt_failed":  # of that the facts have told
+            turn = agent.session.state.turn
+            self.observe("turn_end", {"agent": agent.id, "turn": turn.turn if turn else "", "reason": parked.reason})
+        if agent.job is not None:
+            agent.job.give_up(parked)
+            self._settled(agent, agent.job)
 
     def run_in_background(self, work: asyncio.Task[None]) -> None:
         """Keep a task alive until it is done; its error goes to the log."""
@@ -68,7 +96,7 @@ class Scheduler:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.shared.log(f"{type(error).__name__}: {error}")
+            self.shared.log("".join(traceback.format_exception(error)))
 
     def _background(self, notice: JobNotice) -> None:
         """A background command started or ended: the ledger of its session says so."""
@@ -78,9 +106,7 @@ class Scheduler:
 
     async def _record_job(self, agent: Agent, notice: JobNotice) -> None:
         if not notice.status:
-            await agent.session.commit(
-                StartJob(job=notice.job, kind="command", title=notice.title, call=notice.call)
-            )
+            await agent.session.commit(StartJob(job=notice.job, kind="command", title=notice.title, call=notice.call))
             return
         body = stage(notice.outcome) if notice.outcome is not None else None
         ended = EndJob(job=notice.job, status=notice.status, outcome=body.digest if body else None)
@@ -90,20 +116,19 @@ class Scheduler:
 
     async def create(self, *, cwd: str, model: str = "", reasoning: str = "", mode: str = "") -> Agent:
         """A new primary agent in a session of its own."""
-        session = await self.shared.store.create(cwd=cwd, model=model, reasoning=reasoning, mode=mode)
-        return self._add(Agent(self.shared, session, self.tell, self._interrupt_owned))
+        return await self._add(await self.shared.store.create(cwd=cwd, model=model, reasoning=reasoning, mode=mode))
 
     async def open(self, name: str, *, take_over: bool = False) -> Agent:
         """Open a session as a primary agent; an active turn stays parked."""
-        session = await open_for_work(self.shared.store, name, take_over=take_over)
-        return self._add(Agent(self.shared, session, self.tell, self._interrupt_owned, None, await setup_of(session)))
+        return await self._add(await open_for_work(self.shared.store, name, take_over=take_over))
 
     async def fork(self, name: str, before_turn: str = "") -> Agent:
         """A new primary that shares a session's history up to just before a turn ("" the head)."""
-        session = await self.shared.store.fork(name, before_turn or None)
-        return self._add(Agent(self.shared, session, self.tell, self._interrupt_owned, None, await setup_of(session)))
+        return await self._add(await self.shared.store.fork(name, before_turn or None))
 
-    def _add(self, agent: Agent) -> Agent:
+    async def _add(self, session: Session, opener: Agent | None = None) -> Agent:
+        agent = Agent(self.shared, session, self, opener, await setup_of(session))
+        await agent.recall()
         self.agents[agent.id] = agent
         return agent
 
@@ -123,42 +148,62 @@ class Scheduler:
         """Open or create an agent made by another (`opener`: its session id). What is not given is the opener's, live.
 
         An id that is already open here gives the same agent; its handles are counted. `system` is written once, at
-        creation. Raises UsageError (unknown model, not the id's scope), Owned, Missing.
+        creation. Raises UsageError (unknown model, an id of another scope), Owned.
         """
         parent = self.agents[opener]
-        if session_id in self.agents:
-            self.agents[session_id].handles += 1
-            return self.agents[session_id]
         if model:
             self.shared.catalog.resolve(model)
-        store, primary = self.shared.store, under or parent.session.under or parent.id
+        primary = under or parent.session.under or parent.id
+        async with self._door(session_id or new_id()):
+            if session_id in self.agents:
+                self.agents[session_id].handles += 1
+                return self.agents[session_id]
+            session = await self._existing(session_id, primary) if session_id else None
+            if session is None:
+                session = await self.shared.store.create(
+                    cwd=parent.cwd, model=model, reasoning=reasoning, id=session_id or None, under=primary,
+                    opener=opener, depth=parent.session.depth + 1, title=title,
+                )  # fmt: skip
+                given = None if tools is None else tuple(tools)
+                body = stage(AgentSetup(tools=given, system=tuple(system), base_prompt=base_prompt))
+                await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
+            return await self._add(session, parent)
+
+    async def _existing(self, name: str, primary: str) -> Session | None:
+        """A stored session of this primary's scope; None where there is none of that id."""
         try:
-            session = await open_for_work(store, session_id) if session_id else None
+            session = await open_for_work(self.shared.store, name)
         except Missing:
-            session = None
-        if session is not None:
-            setup = await setup_of(session)
-        else:
-            session = await store.create(
-                cwd=parent.cwd, model=model, reasoning=reasoning, id=session_id or None, under=primary, opener=opener,
-                depth=parent.session.depth + 1, title=title,
-            )  # fmt: skip
-            setup = AgentSetup(
-                tools=None if tools is None else tuple(tools), system=tuple(system), base_prompt=base_prompt
-            )
-            body = stage(setup)
-            await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
-        return self._add(Agent(self.shared, session, self.tell, self._interrupt_owned, parent, setup))
+            return None
+        if session.under != primary:
+            await session.close()
+            raise UsageError(f"session {name[:8]} does not belong to session {primary[:8]}")
+        return session
+
+    def _door(self, name: str) -> asyncio.Lock:
+        """Who opens or closes a session goes through its door alone."""
+        return self._doors.setdefault(name, asyncio.Lock())
 
     async def close_agent(self, agent: Agent) -> None:
         """Drop one handle; the last one parks what runs and releases the session."""
         agent.handles -= 1
         if agent.handles > 0:
             return
-        await agent.mailbox.park()
-        self.agents.pop(agent.id, None)
-        agent.forget()
-        await agent.session.close()
+        async with self._door(agent.id):
+            await agent.mailbox.park()
+            self.rested(agent, Parked("shutdown") if agent.job else None)
+            self.agents.pop(agent.id, None)
+            agent.forget()
+            await agent.session.close()
+
+    async def close_all(self, primary: Agent) -> None:
+        """Close a primary and all agents under it, whoever still holds a handle."""
+        gone = [agent for agent in self.agents.values() if agent.session.under == primary.id]
+        for agent in (primary, *gone):
+            await agent.mailbox.park()
+        for agent in (*gone, primary):
+            agent.handles = 1
+            await self.close_agent(agent)
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
@@ -184,7 +229,6 @@ class Scheduler:
         name = id or derive_id("job", agent.id, len(agent.session.view.turns), *agent.session.head)
         job = Job(name, agent.id, agent.mailbox.interrupt, owner)
         agent.job, agent.dispatch, agent.limits = job, dispatch_tools, limits
-        self._jobs.add(job)
         self.run_in_background(asyncio.ensure_future(self._begin(agent, job, message, source)))
         return job
 
@@ -192,62 +236,64 @@ class Scheduler:
         self, agent: Agent, job: Job, message: Message, source: Literal["program", "extension", "child"]
     ) -> None:
         try:
-            turn = derive_id("turn", job.id)
-            known = next((t for t in agent.session.view.turns if t.turn == turn), None)
-            if known is None:
-                await agent.mailbox.prompt(message, id=job.id, source=source)
-            elif known.state in ("active", "attempt_failed"):
+            said = agent.session.view.context.find(job.id)
+            turn = agent.session.view.turn(said.turn) if said is not None else None
+            if turn is not None and turn.state not in ("active", "attempt_failed"):
+                await self._settled_before(agent, job, turn.turn)
+            elif job.stopping.is_set():
+                job.give_up(Parked("shutdown"))
+            elif turn is not None:
                 await agent.mailbox.resume()
             else:
-                await self._settled_before(agent, job)
-        except UsageError as problem:
-            error: dict[str, object] = {"kind": "invalid_request", "message": problem.message}
-            job.settle(JobResult(job.id, "failed", error=error))
-        if job.result is not None:
-            self._jobs.discard(job)
-            self._rested(job)
+                await agent.mailbox.prompt(message, id=job.id, source=source)
+                if job.stopping.is_set():  # while it was on its way
+                    await agent.mailbox.interrupt()
+        except PantoError as problem:
+            job.give_up(Parked("failed", problem))
+        self._settled(agent, job)
 
-    async def _settled_before(self, agent: Agent, job: Job) -> None:
-        """The result of a turn that an earlier process settled, read from its facts."""
-        turn, recorder = derive_id("turn", job.id), Recorder(agent.id)
-        page = await agent.session.history(None, 1 << 30)
-        inside = False
-        for fact in page.facts:
+    async def _settled_before(self, agent: Agent, job: Job, turn: str) -> None:
+        """The result of a turn that was settled before, read from its facts."""
+        recorder, unresolved, inside = Recorder(agent.id), Unresolved(), False
+        for fact in (await agent.session.history(None, 1 << 30)).facts:
+            unresolved.take(fact)
             for record in recorder.records(fact):
                 inside = inside or (record["type"] == "turn_started" and record["turn"] == turn)
                 if inside and record["type"] == "turn_ended":
-                    job.settle(from_record(job.id, record, ()))
+                    job.settle(from_record(job.id, record, unresolved.calls()))
                     return
-        job.settle(JobResult(job.id, "failed", error={"kind": "internal", "message": "the turn's record is missing"}))
+        job.give_up(Parked("failed", Missing(f"what turn {turn[:8]} came to is not in the history")))
 
-    def _interrupt_owned(self, agent: Agent, deadline: float) -> None:
-        """Escape reached an agent: what its running calls have opened ends before it."""
+    def _jobs_of(self, owner: Hashable) -> list[tuple[Agent, Job]]:
+        jobs = [(agent, agent.job) for agent in self.agents.values() if agent.job is not None]
+        return [(agent, job) for agent, job in jobs if owner is not None and job.owner == owner]
+
+    def interrupted(self, agent: Agent, deadline: float, parking: bool) -> None:
+        """An agent stops: what its running calls have opened ends before it, or is parked with it."""
         run = agent.session.state.run
         for call in run.unfinished if run else ():
-            if call.effect:
+            if call.effect and parking:
+                for child, _ in self._jobs_of(call.effect):
+                    self.run_in_background(asyncio.ensure_future(child.mailbox.park(close=False)))
+            elif call.effect:
                 self.interrupt_owner(call.effect, deadline - DEPTH_STEP)
 
     def interrupt_owner(self, owner: Hashable, deadline: float | None = None) -> None:
         """Interrupt every job that this owner opened; they settle by `deadline` (monotonic seconds)."""
-        for job in tuple(self._jobs):
-            agent = self.agents.get(job.agent)
-            if job.owner == owner and owner is not None and agent is not None:
-                self.run_in_background(asyncio.ensure_future(agent.mailbox.interrupt(deadline)))
+        for _, job in self._jobs_of(owner):
+            job.request_cancel(deadline)
 
     async def end_owner(self, owner: Hashable) -> None:
         """End every job that this owner opened, and wait until they have really ended."""
-        mine = [job for job in self._jobs if job.owner == owner and owner is not None]
-        await asyncio.gather(*(job.close() for job in mine))
+        await asyncio.gather(*(job.close() for _, job in self._jobs_of(owner)))
 
     async def close(self) -> None:
         """Park everything and release every session."""
-        await asyncio.gather(*(agent.mailbox.park() for agent in self.agents.values()))
-        for job in tuple(self._jobs):
-            job.settle(JobResult(job.id, "cancelled", usage=Usage()))
-        self._jobs.clear()
-        for agent in tuple(self.agents.values()):
+        agents = tuple(self.agents.values())
+        await asyncio.gather(*(agent.mailbox.park() for agent in agents))
+        for agent in agents:
             agent.handles = 1
             await self.close_agent(agent)
         for task in tuple(self._tasks):
             task.cancel()
-
+        await asyncio.gather(*self._tasks, return_exceptions=True)

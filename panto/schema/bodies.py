@@ -50,6 +50,7 @@ class RequestManifest(Value, frozen=True, tag="request_manifest"):
     """A frozen request: parameters, and digests of its parts, each stored once, so that a session grows linearly.
 
     `system`: digests of SystemBlock, `tools`: of ToolSpec, `messages`: of Message. `provider` is the config name.
+    `former`: the manifest of an earlier request, whose first `kept` messages come before `messages` (None: none).
     """
 
     provider: str
@@ -65,6 +66,8 @@ class RequestManifest(Value, frozen=True, tag="request_manifest"):
     schema: str = ""
     options: str = "{}"
     context_digest: str = ""
+    former: Digest | None = None
+    kept: int = 0
 
 
 class AgentSetup(Value, frozen=True, tag="agent_setup"):
