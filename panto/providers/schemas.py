@@ -34,9 +34,13 @@ _STRICT_REFUSES = (
 @lru_cache(maxsize=1024)
 def for_tool(text: str, protocol: str) -> str:
     """A tool's parameters for a protocol, as JSON text: an object at the root without alternatives, references inlined,
-    lists with items; for Gemini constants as one-value enums. Text that needs none of this comes back as it is.
+    lists with items; for Gemini constants as one-value enums. Text that needs none of this comes back as it is; what is
+    no JSON at all becomes an object that takes anything, since one bad tool must not cost the turn.
     """
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
     fitted = _rooted(_plain(value, value if isinstance(value, dict) else {}, ()))
     if protocol == "google_generate":
         fitted = _each(fitted, _no_const)

@@ -69,7 +69,9 @@ def test_gemini_gets_constants_as_enums_of_one() -> None:
     assert made["properties"] == {"k": {"enum": ["x"]}, "const": {"type": "string"}}
 
 
-@pytest.mark.parametrize("schema", ["true", "false", "{}", "[]", '{"type":["object","null"]}', '{"type":"string"}'])
+@pytest.mark.parametrize(
+    "schema", ["true", "false", "{}", "[]", "{", "", '{"type":["object","null"]}', '{"type":"string"}']
+)
 def test_whatever_is_no_object_becomes_one(schema: str) -> None:
     for protocol in PROTOCOLS:
         check_schema(json.loads(for_tool(schema, protocol)), "tool")
