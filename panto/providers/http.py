@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -100,11 +101,15 @@ class Http:
     def __init__(self, settings: NetworkSettings = NetworkSettings()) -> None:  # noqa: B008 - frozen
         self.settings = settings
         self._clients: dict[tuple[str, str], httpx.AsyncClient] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def _client(self, url: str) -> httpx.AsyncClient:
         """The client for this scheme and proxy: with neither TLS nor proxies it costs almost nothing."""
         import httpx
 
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # connections belong to the loop they were made in; a library user may have several
+            self._clients, self._loop = {}, loop
         secure, proxy = url.startswith("https:"), proxy_for(url) or ""
         key = ("https" if secure else "http", proxy)
         if key not in self._clients:

@@ -149,3 +149,13 @@ def test_an_address_that_is_none_is_said() -> None:
     for url in ("ftp://x/v1", "nonsense", "http://[::1/v1", "https://"):
         with pytest.raises(ProviderError):
             asyncio.run(ask(url))
+
+
+def test_one_client_serves_loop_after_loop() -> None:
+    with WireCheck("openai_chat") as vendor:
+        one = provider("openai_chat", vendor.base_url)
+
+        async def main() -> int:
+            return len([part async for part in one.stream(REQUEST)])
+
+        assert asyncio.run(main()) == asyncio.run(main()) > 0
