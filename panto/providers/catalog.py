@@ -21,6 +21,12 @@ from panto.providers.wire import host_of, merged
 from panto.schema.errors import PantoError, UsageError
 from panto.schema.queries import ModelRow
 
+_WINDOW_SETTINGS = {  # by a local server's usual port
+    "11434": "OLLAMA_CONTEXT_LENGTH (or num_ctx in the Modelfile)",
+    "8080": "--ctx-size (-c) of llama-server",
+    "1234": "the context length in LM Studio's model settings",
+    "8000": "--max-model-len of vLLM",
+}
 _ASKABLE = ("openai_chat", "openai_responses")
 Tables = Mapping[str, Mapping[str, Any]]
 """Provider name -> its table."""
@@ -74,7 +80,12 @@ class Catalog:
             if specs or not alias:
                 raise self._unknown(f"{name}:{alias}")
             spec = ModelSpec(alias)
-        return Model(f"{name}:{alias}", self.provider(name), self._ids(name).get(spec.id, spec))
+        spec = self._ids(name).get(spec.id, spec)
+        return Model(f"{name}:{alias}", self.provider(name), spec, self._window_setting(name))
+
+    def _window_setting(self, name: str) -> str:
+        host, _, port = host_of(str(self.tables[name].get("base_url", ""))).rpartition(":")
+        return _WINDOW_SETTINGS.get(port, "the server's context size") if is_local(host or port) else ""
 
     def _find(self, label: str) -> tuple[str, str]:
         found = [

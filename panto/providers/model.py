@@ -102,8 +102,12 @@ class ProviderSettings(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """A model ready to be asked. `label` is `provider:alias`."""
+    """A model ready to be asked. `label` is `provider:alias`.
+
+    `window_setting` names what sets the context window, where that is a local server's business ("" else).
+    """
 
     label: str
     provider: Provider
     spec: ModelSpec
+    window_setting: str = ""

@@ -145,16 +145,3 @@ async def _ollama(http: Http, root: str, model: str, headers: Mapping[str, str])
 async def _lm_studio(http: Http, root: str, model: str, headers: Mapping[str, str]) -> int:
     row = await get(http, f"{root}/api/v0/models/{quote(model, safe='/')}", headers)
     return _least(row.get("loaded_context_length")) if isinstance(row, dict) else 0
-
-
-SETTINGS: Mapping[str, str] = {
-    "11434": "OLLAMA_CONTEXT_LENGTH (or num_ctx in the Modelfile)",
-    "8080": "--ctx-size (-c) of llama-server",
-    "1234": "the context length in LM Studio's model settings",
-    "8000": "--max-model-len of vLLM",
-}
-
-
-def setting_for(base_url: str) -> str:
-    """The name of what sets a local server's window, as far as its usual port tells."""
-    return SETTINGS.get(str(urlsplit(base_url).port), "the server's context size")

@@ -15,7 +15,6 @@ from panto.providers import Catalog, Protocols, ProviderSettings, Scripted, laye
 from panto.providers.conformance import Answer, LocalServer, Seen, json_answer
 from panto.providers.http import Http
 from panto.providers.model import Price, Tier
-from panto.providers.probe import setting_for
 from panto.providers.provider import Provider
 from panto.schema.errors import UsageError
 from panto.schema.messages import Usage
@@ -192,6 +191,11 @@ def test_a_server_that_does_not_answer_costs_nothing() -> None:
     asyncio.run(main())
 
 
-def test_the_setting_to_change_is_named_by_port() -> None:
-    assert "OLLAMA_CONTEXT_LENGTH" in setting_for("http://localhost:11434/v1")
-    assert setting_for("http://localhost:9999/v1")
+def test_the_setting_to_change_is_named_by_port_for_local_servers_only() -> None:
+    def setting(url: str) -> str:
+        return Catalog({"p": {"base_url": url}}).resolve("p:m").window_setting
+
+    assert "OLLAMA_CONTEXT_LENGTH" in setting("http://localhost:11434/v1")
+    assert "--ctx-size" in setting("http://127.0.0.1:8080/v1")
+    assert setting("http://127.0.0.1:9999/v1") == setting("http://localhost/v1") == "the server's context size"
+    assert setting("https://api.example.com/v1") == setting("http://10.0.0.1:8080/v1") == ""
