@@ -75,9 +75,8 @@ class Sessions(PickerPanel):
         history = await self.panto.link.ask(AskPreview(row.id))
         if history is None or self.current is None or self.current.value.id != row.id:
             return
-        width = max(20, self.size.width - self.size.width * 6 // 10 - 3)
         look = self.panto.look
-        made = history_lines(history, Look(width, 24, look.palette, look.glyphs, 0, look.now, False))
+        made = history_lines(history, Look(self.preview_width, 24, look.palette, look.glyphs, 0, look.now, False))
         self.preview = made[-max(1, self.size.height - 5) :]
         self.redraw()
 

@@ -37,7 +37,7 @@ class Themes(PickerPanel):
         """Show it."""
         if self.current is not None:
             self.panto.show_theme(self.current.value)
-        look, room = self.panto.look, max(20, self.size.width * 4 // 10 - 4)
+        look, room = self.panto.look, self.preview_width - 1
         rows = [row for view in (_DIFF, *_CARDS) for row in view_rows(view, look, room)]
         ground = [line([(f"› {'Fix the total, then run the tests.':<{room}}", PLAIN)], look.palette.band), line([])]
         self.preview = [*ground, *(line(row) for row in rows)]

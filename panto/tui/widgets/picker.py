@@ -50,6 +50,7 @@ class PickerPanel(Panel, can_focus=True):
         self.naming: Draft | None = None  # a text asked for in the filter's place
         self.preview: list[Line] = []
         self.wants_preview = self.previews
+        self.zoomed = False  # the preview in place of the list, where there is no room for both
 
     # --- for subclasses --------------------------------------------------------------------------------------
 
@@ -155,6 +156,9 @@ class PickerPanel(Panel, can_focus=True):
         foot = [ruled([], [(f"{number} of {count}", aside)] if count else [], width, aside), self._hint_line(width)]
         room = max(1, height - len(head) - len(foot) - 1)
         beside = self.wants_preview and width >= PREVIEW_FROM
+        if self.zoomed and not beside:
+            shown = self.preview[-room:]
+            return [*head, Line(()), *shown, *[Line(())] * (room - len(shown)), *foot]
         left_width = width * 6 // 10 if beside else width
         body = self._body(rows, left_width, room)
         if beside:
@@ -172,10 +176,21 @@ class PickerPanel(Panel, can_focus=True):
                           ("  yes   ", self.palette.aside), ("n", self.palette.accent), ("  no", self.palette.aside)],
                          [], width)  # fmt: skip
         pairs = (("Enter", "so"), ("Esc", "back")) if self.naming is not None else self.hints
+        if self.wants_preview and width < PREVIEW_FROM:
+            pairs = [("←" if self.zoomed else "→", "list" if self.zoomed else "preview"), *pairs]
+        shown = list(pairs)
+        while len(shown) > 1 and sum(width_of(key + meaning) + 4 for key, meaning in shown) + 2 > width:
+            del shown[-2]  # the way out is the last to go
         runs: list[Run] = [("  ", PLAIN)]
-        for key, meaning in pairs:
+        for key, meaning in shown:
             runs += [(key, self.palette.accent), (f" {meaning}   ", self.palette.aside)]
         return sides(runs, [], width)
+
+    @property
+    def preview_width(self) -> int:
+        """Cells for a row of the preview."""
+        width = self.size.width
+        return max(20, width - 2 if width < PREVIEW_FROM else width - width * 6 // 10 - 3)
 
     def _body(self, rows: list[Entry], width: int, room: int) -> list[Line]:
         if not rows:
@@ -238,6 +253,10 @@ class PickerPanel(Panel, can_focus=True):
             self.dismiss()
         elif event.key in _STEPS:
             self.move(_STEPS[event.key] * (1 if abs(_STEPS[event.key]) < 9 else max(1, self.size.height // 3)))
+        elif event.key in ("left", "right") and self.wants_preview:
+            self.zoomed = event.key == "right"
+            self.moved()
+            self.redraw()
         elif event.key == "enter":
             if self.current is not None:
                 self.choose(self.current)
