@@ -49,11 +49,10 @@ class Glob(Builtin):
         prefix = "" if where == base else paths.relative(where, context.cwd).rstrip("/") + "/"
         found: list[str] = []
         total = 0
-        records = ripgrep.run([*ripgrep.COMMON, "--files", "-0", "--sort=path"], where, self._spawner)
+        options = [*ripgrep.COMMON, "--files", "-0", "--sort=path"]
+        records = ripgrep.run(options, where, self._spawner, context.cancelled)
         async with aclosing(records):
             async for record in records:
-                if context.cancelled.is_set():
-                    raise ToolFailure("stopped by the user", "cancelled", retry_allowed=True)
                 name = os.fsdecode(record)
                 if globs.matches(pattern, name):
                     total += 1

@@ -11,10 +11,9 @@ from contextlib import aclosing
 import msgspec
 
 from panto.schema.bodies import ToolOutcome
-from panto.schema.errors import ToolFailure
 from panto.schema.messages import Text
 from panto.schema.view import TextView
-from panto.tools import paths, ripgrep
+from panto.tools import contents, paths, ripgrep
 from panto.tools.builtin import Builtin
 from panto.tools.masks import masked
 from panto.tools.processes import Spawner
@@ -83,11 +82,10 @@ class Grep(Builtin):
         limit = arguments.get("limit", _LIMIT)
         assert isinstance(limit, int)
         found = _Matches(limit, os.path.realpath(context.cwd), context.mask)
-        records = ripgrep.run([*options, f"--regexp={arguments['pattern']}", "--", where], context.cwd, self._spawner)
+        options += [f"--regexp={arguments['pattern']}", "--", where]
+        records = ripgrep.run(options, context.cwd, self._spawner, context.cancelled)
         async with aclosing(records):
             async for line in records:
-                if context.cancelled.is_set():
-                    raise ToolFailure("stopped by the user", "cancelled", retry_allowed=True)
                 if not found.take(msgspec.json.decode(line, type=_Record)):
                     break
         text = found.text()
@@ -98,11 +96,13 @@ class Grep(Builtin):
 
 
 def place(arguments: Mapping[str, object], cwd: str) -> str:
-    """The real path a search begins at. Raises ToolFailure(not_found)."""
+    """The real path a search begins at. Raises ToolFailure: not_found, or for a pipe or device, which may never end."""
     name = str(arguments.get("path") or ".")
     where = paths.real(name, cwd)
     if not os.path.exists(where):
         raise paths.missing(name, cwd)
+    if not os.path.isdir(where):
+        os.close(contents.open_regular(where, name))
     return where
 
 

@@ -66,7 +66,10 @@ def _read(name: str, offset: int, limit: int, cwd: str) -> ToolReply:
     fd = contents.open_regular(path, name)
     with open(fd, "rb") as file:
         whole = os.fstat(fd).st_size
-        head = file.read(contents.LARGEST + 1)
+        try:
+            head = file.read(contents.LARGEST + 1)
+        except OSError as e:  # a broken disk, or a file of the system that is not for reading
+            raise ToolFailure(f"{shown(name)} cannot be read: {e.strerror}", "unavailable") from None
         if len(head) > contents.LARGEST:
             return _window_of_huge(name, path, offset, limit, cwd, whole)
     content = contents.Content(head, os.stat(path))

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 from panto.schema.errors import ToolFailure
-from panto.tools.processes import Spawner
+from panto.tools.processes import Child, Spawner
 from panto.tools.text import plain
 
 _PIECE = 1 << 18
@@ -26,10 +26,13 @@ def find() -> str:
     return path
 
 
-async def run(arguments: Sequence[str], cwd: str, spawner: Spawner) -> AsyncGenerator[bytes, None]:
+async def run(
+    arguments: Sequence[str], cwd: str, spawner: Spawner, cancelled: asyncio.Event | None = None
+) -> AsyncGenerator[bytes, None]:
     """Records of rg's output, split at NUL where `-0` is among the arguments, else at line feeds.
 
-    Closing the iterator ends rg. Raises ToolFailure(invalid_input) with rg's own words where it refuses.
+    Closing the iterator ends rg, and so does `cancelled`, also while rg is silent. Raises ToolFailure: invalid_input
+    with rg's own words where it refuses, cancelled.
     """
     separator = b"\0" if "-0" in arguments else b"\n"
     output, errors = os.pipe(), os.pipe()
@@ -42,6 +45,7 @@ async def run(arguments: Sequence[str], cwd: str, spawner: Spawner) -> AsyncGene
         raise
     os.close(output[1])
     os.close(errors[1])
+    watch = asyncio.ensure_future(_end(child, cancelled)) if cancelled else None
     try:
         async with aclosing(_pieces(output[0])) as pieces:
             rest = b""
@@ -49,6 +53,8 @@ async def run(arguments: Sequence[str], cwd: str, spawner: Spawner) -> AsyncGene
                 *records, rest = (rest + piece).split(separator)
                 for record in records:
                     yield record
+        if cancelled is not None and cancelled.is_set():
+            raise ToolFailure("stopped by the user", "cancelled", retry_allowed=True)
         if rest:
             yield rest
         if await child.exited > 1:
@@ -56,9 +62,16 @@ async def run(arguments: Sequence[str], cwd: str, spawner: Spawner) -> AsyncGene
             if said.strip():
                 raise ToolFailure(plain(said.decode("utf-8", "replace")).strip().removeprefix("rg: "))
     finally:
+        if watch is not None:
+            watch.cancel()
         child.kill()
         os.close(output[0])
         os.close(errors[0])
+
+
+async def _end(child: Child, cancelled: asyncio.Event) -> None:
+    await cancelled.wait()
+    child.kill()
 
 
 async def _pieces(fd: int) -> AsyncGenerator[bytes, None]:

@@ -197,6 +197,7 @@ def test_pipes_devices_and_sockets_are_refused_without_waiting(tmp_path: Path) -
             os.mkfifo(work.cwd / "pipe")
             assert "a pipe" in (await work.failure("read", path="pipe")).message
             assert "a device" in (await work.failure("read", path="/dev/zero")).message
+            assert "cannot be read" in (await work.failure("read", path="/proc/self/mem")).message
             assert "a pipe" in (await work.failure("edit", path="pipe", edits=[{"old": "a", "new": "b"}])).message
 
     run(check())

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from panto.schema.errors import ToolFailure
 from panto.schema.queries import Files
-from panto.tools import globs
+from panto.tools import globs, ripgrep
 from panto.tools.files import FileIndex
 from panto.tools.processes import Spawner
-from tests.tools.lab import lab, run
+from tests.tools.lab import lab, processes, run, until
 
 
 def repository(root: Path) -> None:
@@ -60,6 +61,36 @@ def test_a_wrong_pattern_or_path_fails_in_ripgreps_words(tmp_path: Path) -> None
             assert "unclosed group" in (await work.failure("grep", pattern="(")).message
             assert (await work.failure("grep", pattern="x", path="nowhere")).cls == "not_found"
             assert "not a directory" in (await work.failure("glob", pattern="*", path="f")).message
+
+    run(check())
+
+
+def test_a_search_in_a_pipe_or_device_is_refused_without_waiting(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws") as work:
+            os.mkfifo(work.cwd / "pipe")
+            assert "a pipe" in (await work.failure("grep", pattern="x", path="pipe")).message
+            assert "a device" in (await work.failure("grep", pattern="x", path="/dev/zero")).message
+            assert await work.text("grep", pattern="x") == "no match"
+
+    run(check())
+
+
+def test_escape_ends_a_search_that_has_nothing_to_say_yet(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws") as work:
+            with open(work.cwd / "zeros", "wb") as file:
+                file.truncate(1 << 40)  # takes no room, and hours to read
+            context = work.context()
+            options = ["--text", "--no-mmap", "--regexp=x", "--", str(work.cwd / "zeros")]
+            search = ripgrep.run(options, str(work.cwd), work.settings.spawner, context.cancelled)
+            waiting = asyncio.ensure_future(anext(search))
+            await until(lambda: processes(str(work.cwd / "zeros")))
+            context.cancelled.set()
+            with pytest.raises(ToolFailure) as stopped:
+                await waiting
+            assert stopped.value.cls == "cancelled"
+            await until(lambda: not processes(str(work.cwd / "zeros")))
 
     run(check())
 
