@@ -45,18 +45,20 @@ def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
     project = paths.project if ground.trust.agreed else None
     named = [_place(text, layer) for key, text, layer in ground.loaded.added if key == ("extensions", "paths")]
     rocks = [text.partition(" ") for text in config.extensions.rocks]
+    places = {"config_dir": paths.config_dir, "project": paths.root if ground.trust.agreed else None}
     trees = [paths.data_dir / "rocks" if paths.data_dir else None, project / "rocks" if project else None]
     return LuaSettings(
         shipped=shipped_extensions(),
         active=tuple(place for place in named if isinstance(place, str)),
         rocks=tuple((name, version.strip()) for name, _, version in rocks),
-        shipped_rocks={folder.name: folder for folder in _folders(shipped_rocks())},
+        shipped_rocks={folder.name: _sources(folder) for folder in _folders(shipped_rocks())},
         paths=tuple(place for place in named if isinstance(place, Path)),
         user=paths.config_dir / "extensions" if paths.config_dir else None,
         project=project / "extensions" if project else None,
         trees=tuple(tree for tree in trees if tree is not None),
         tables=config.extension,
         env={name: value for name, value in paths.environ.items() if name not in hidden},
+        places={name: str(place) for name, place in places.items() if place is not None},
     )
 
 
@@ -65,6 +67,11 @@ def _place(text: str, layer: str) -> Path | str:
     if "/" not in text and "~" not in text and (shipped_extensions() / text).is_dir():
         return text
     return Path(layer).parent / Path(text).expanduser()
+
+
+def _sources(rock: Path) -> Path:
+    """Where a rock's Lua files are: in `src` as checked out, else in its folder."""
+    return rock / "src" if (rock / "src").is_dir() else rock
 
 
 def _folders(root: Path) -> list[Path]:

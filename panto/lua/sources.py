@@ -17,7 +17,8 @@ class LuaSettings:
     version wish) of installed rocks. `paths`: folders of single extensions. `user`, `project`: folders of which every
     extension is loaded (`project` only where it is trusted). `trees`: LuaRocks trees, searched in order.
     `shipped_rocks`: folders of first-party rocks (module name -> folder with its Lua sources).
-    `tables`: name -> its table `[extension.NAME]`. `env`: the environment without credentials.
+    `tables`: name -> its table `[extension.NAME]`. `env`: the environment without credentials. `places`: folders that
+    extensions may look into for files of their own: `config_dir` and, only where it is trusted, `project`.
     """
 
     shipped: Path | None = None
@@ -30,6 +31,7 @@ class LuaSettings:
     trees: tuple[Path, ...] = ()
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def table(self, owner: str) -> str | None:
         """An extension's own table as JSON text."""

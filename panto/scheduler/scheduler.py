@@ -22,7 +22,7 @@ from panto.scheduler.recovery import open_for_work, setup_of
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup
 from panto.schema.codec import derive_id
-from panto.schema.errors import Missing, PantoError, UsageError
+from panto.schema.errors import Missing, PantoError, SessionError, UsageError
 from panto.schema.messages import Message, Text, ToolSpec
 from panto.schema.records import Recorder
 from panto.schema.signals import Fact, Update
@@ -229,8 +229,21 @@ class Scheduler:
         name = id or derive_id("job", agent.id, len(agent.session.view.turns), *agent.session.head)
         job = Job(name, agent.id, agent.mailbox.interrupt, owner)
         agent.job, agent.dispatch, agent.limits = job, dispatch_tools, limits
+        if agent.opener is not None:
+            self.run_in_background(asyncio.ensure_future(self._tell_opener(agent, agent.opener, job)))
         self.run_in_background(asyncio.ensure_future(self._begin(agent, job, message, source)))
         return job
+
+    async def _tell_opener(self, agent: Agent, opener: Agent, job: Job) -> None:
+        """The session that opened an agent records that it runs, for which call, and how that ended."""
+        run = opener.session.state.run
+        call = next((one.call for one in run.unfinished if one.effect == job.owner), "") if run else ""
+        try:
+            await opener.session.commit(StartJob(job=agent.id, kind="child", title=agent.name, call=call))
+            result = await job.wait()
+            await opener.session.commit(EndJob(job=agent.id, status=result.status))
+        except SessionError as problem:  # closed meanwhile, or not writable: the child's own session tells all
+            self.shared.log(f"agent {agent.id[:8]}: {problem.message}")
 
     async def _begin(
         self, agent: Agent, job: Job, message: Message, source: Literal["program", "extension", "child"]

@@ -160,36 +160,27 @@ class InvalidateCheckpoint(Command, frozen=True):
 # --- jobs, metadata, grants, settings, extensions ---------------------------------------------------------------
 
 
-class StartJob(Command, frozen=True):
-    """A background command or child began."""
+class StartJob(Free, frozen=True):
+    """A background command or child began; a child's session may do so again and again under one id."""
 
     job: str
     kind: Literal["command", "child"]
     title: str
     call: str = ""
 
-    def subject(self) -> tuple[object, ...]:
-        return ("job", self.job)
 
-
-class EndJob(Command, frozen=True):
+class EndJob(Free, frozen=True):
     """It ended; `outcome` names a ToolOutcome."""
 
     job: str
     status: Literal["completed", "failed", "cancelled"]
     outcome: Digest | None = None
 
-    def subject(self) -> tuple[object, ...]:
-        return ("endjob", self.job)
 
-
-class LoseJob(Command, frozen=True):
+class LoseJob(Free, frozen=True):
     """Found running when the session was opened."""
 
     job: str
-
-    def subject(self) -> tuple[object, ...]:
-        return ("endjob", self.job)
 
 
 class SetMetadata(Free, frozen=True):

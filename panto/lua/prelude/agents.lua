@@ -364,11 +364,12 @@ local function system_messages(list)
   return out
 end
 
---- await: open or create an agent: { config?, store?, session_id?, system_messages?, tools?, base_prompt? }.
+--- await: open or create an agent: { config?, store?, session_id?, system_messages?, tools?, base_prompt?, title? }.
 function panto.agent(spec)
   spec = spec or {}
   expect('agent', spec, 'table')
-  local out = { session_id = spec.session_id, base_prompt = spec.base_prompt, cwd = spec.cwd }
+  local out = { session_id = spec.session_id, base_prompt = spec.base_prompt, cwd = spec.cwd,
+    title = expect('agent: title', spec.title, 'string', true) }
   out.config = config_of('agent: config', spec.config)
   out.system_messages = system_messages(spec.system_messages)
   if spec.store ~= nil then

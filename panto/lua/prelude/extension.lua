@@ -135,7 +135,8 @@ function ext.config()
   return text and json_decode(text) or {}
 end
 
---- now: { id, root, scope, cwd, model, reasoning } of the primary.
+--- now: { id, root, scope, cwd, model, reasoning, attended, config_dir, project } of the primary; `project` is the
+--- folder of a trusted project only.
 function ext.session_info() return json_decode(asks.session_info()) end
 
 --- await: an opaque configuration for panto.agent and set_config.
