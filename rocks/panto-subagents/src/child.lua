@@ -1,0 +1,279 @@
+-- One child from its start to its end: a slot, a session, a turn, its result. What it does is on its line of the card.
+local panto = require('panto')
+local budget = require('panto-subagents.budget')
+local models = require('panto-subagents.models')
+local text = require('panto-subagents.text')
+
+local M = {}
+local Child = {}
+Child.__index = Child
+
+local LONGEST = 60000 -- bytes of a child's answer that its caller gets
+
+--- now: a child of operation `op`. `spec`: { name, profile?, prompt, session_id?, model?, reasoning?, background?, budget?,
+--- tools?, tool_choice?, system?, base_prompt?, dispatch_tools?, on_event? }; `key` names it within the effect.
+function M.new(op, spec, key)
+  local child = setmetatable({ op = op, house = op.house, spec = spec, key = key }, Child)
+  child.id = spec.session_id or child:derive()
+  child.row = op.card:add(spec.name, spec.model)
+  child.spent = { steps = 0, tokens = 0, cost = 0, seconds = 0 }
+  op.children[#op.children + 1] = child
+  return child
+end
+
+--- now: an id that only this child can have, from what it is about.
+function Child:derive(...)
+  local parts = { table.unpack(self.key) }
+  for _, part in ipairs { ... } do parts[#parts + 1] = part end
+  return panto.derive_id(self.op.effect, table.unpack(parts))
+end
+
+-- ---------------------------------------------------------------- its result
+
+local STATES = { completed = 'done', failed = 'failed', cancelled = 'stopped', running = 'running' }
+
+local function settle(child, result)
+  if child.result then return end
+  child.result = result
+  local said = result.status == 'completed' and result.text ~= '' and '“' .. text.line(result.text, 100) .. '”'
+    or result.error and text.line(result.error.message, 100) or result.status == 'cancelled' and 'stopped' or ''
+  child.op.card:finish(child.row, STATES[result.status], said)
+end
+
+--- now: it failed before it could run, or broke.
+function Child:fail(e)
+  local kind = text.kind(e)
+  if kind == 'cancelled' then
+    settle(self, { status = 'cancelled', text = '', resumable = self.opened or false })
+  else
+    settle(self, { status = 'failed', text = '', resumable = self.opened or false,
+      error = { kind = kind, message = text.problem(e) } })
+  end
+end
+
+local function taken(child, r)
+  local status, e = r.status, r.error
+  if child.limited and status == 'cancelled' then
+    status, e = 'failed', { kind = 'limited', message = child.limited }
+  elseif r.limited then
+    status, e = 'failed', { kind = 'limited', message = e and e.message or 'its budget is used up' }
+  end
+  local answer = r.text or ''
+  if #answer > LONGEST then
+    answer = text.cut(answer, LONGEST, '\n… (cut; the whole answer is in session ' .. child.id .. ')')
+  end
+  settle(child, { status = status, text = answer, error = e and { kind = e.kind, message = e.message } or nil,
+    resumable = r.resumable ~= false, usage = r.usage, calls = r.tool_calls })
+end
+
+--- await, also in a task that was asked to end: its result.
+function Child:conclude()
+  if not self.result and self.job then
+    self.job:request_cancel()
+    local r = self.job:await()
+    if not self.result then
+      if r then taken(self, r) else self:fail('its result is lost') end
+    end
+  end
+  if not self.result then self:fail { kind = 'cancelled' } end
+  return self.result
+end
+
+--- now: what the model is told of it.
+function Child:record()
+  local r = self.result or { status = 'running', text = '', resumable = true }
+  return { id = self.id, name = self.spec.name, status = r.status, text = r.text, error = r.error,
+    resumable = r.resumable, usage = r.usage }
+end
+
+-- ---------------------------------------------------------------- opening
+
+local function last_choice(conversation)
+  local messages = conversation:messages()
+  for i = #messages, 1, -1 do
+    local m = messages[i]
+    if m.role == 'user' and m.metadata and m.metadata.model then return m.metadata end
+  end
+  return {}
+end
+
+local function manifest(child, tools)
+  local names = panto.json.array {}
+  for i, tool in ipairs(tools) do names[i] = tool.name end
+  local profile = child.spec.profile
+  return { profile = profile and profile.name, version = profile and profile.version, tools = names,
+    call = child.op.call, effect = child.op.effect, rock = 'panto-subagents' }
+end
+
+local function open_new(child)
+  local spec, profile = child.spec, child.spec.profile
+  local choice = models.choose(child.house, spec, profile, child.op:model())
+  local tools = spec.tools or child.op:declarations(profile)
+  local system = spec.system or profile and profile.prompt
+  child.agent = panto.agent {
+    session_id = child.id, title = spec.name, base_prompt = spec.base_prompt, tools = tools,
+    config = { model = choice.model, reasoning = choice.reasoning, tool_choice = spec.tool_choice },
+    system_messages = { { system and system ~= '' and system or 'You are a child agent.', manifest(child, tools) } },
+  }
+  return choice
+end
+
+local function open_again(child)
+  local spec = child.spec
+  child.agent = panto.agent { session_id = child.id }
+  local last = last_choice(child.agent:conversation())
+  local choice = models.choose(child.house, { model = spec.model or last.model, reasoning = spec.reasoning or last.reasoning },
+    spec.profile, child.op:model())
+  child.agent:set_config { model = choice.model, reasoning = choice.reasoning }
+  return choice
+end
+
+local function limits_of(child)
+  local spec, profile, settings = child.spec, child.spec.profile or {}, child.house.settings
+  return budget.least(spec.budget or {}, profile.budget or {}, { steps = profile.max_steps }, settings.child,
+    budget.left(child.op.limits, child.op:used()))
+end
+
+-- ---------------------------------------------------------------- running
+
+local function first_text(arguments)
+  if type(arguments) ~= 'table' then return '' end
+  local best
+  for _, name in ipairs { 'command', 'path', 'pattern', 'query', 'url', 'prompt' } do
+    if type(arguments[name]) == 'string' then return arguments[name] end
+  end
+  for _, key in ipairs(text.keys(arguments)) do
+    best = best or type(arguments[key]) == 'string' and arguments[key]
+  end
+  return best or ''
+end
+
+local function finish_now(child, limits, name, whose)
+  child.warned = true
+  local prompt = 'You have used nine tenths of ' .. whose .. ' (' .. budget.words(limits, name)
+    .. '). Finish now: no new work; say in your next message what you found or did and what is left open.'
+  pcall(child.agent.submit, child.agent, { prompt = prompt, when = 'steer', id = child:derive('budget') })
+end
+
+--- What has been spent, against the child's limits and the operation's.
+local function watch_budget(child, limits)
+  child.spent.seconds = os.difftime(os.time(), child.row.started)
+  local near = not child.warned and budget.reached(limits, child.spent, 0.9)
+  if near then finish_now(child, limits, near, 'your budget') end
+  child.op:watch_budget()
+end
+
+--- await: it is told to finish because the whole operation has little left.
+function Child:hurry(limits, name)
+  if not self.warned and self.job and not self.result then finish_now(self, limits, name, 'the budget for all agents') end
+end
+
+--- now: the operation has nothing left.
+function Child:stop(why)
+  if self.result then return end
+  self.limited = self.limited or why
+  if self.job then self.job:request_cancel() end
+end
+
+local function seen(child, event, limits)
+  local row, kind = child.row, event.type
+  if child.spec.on_event then child.spec.on_event(event) end
+  if kind == 'tool_call' then
+    row.state, row.action = 'running', event.name .. ' ' .. text.line(first_text(event.arguments), 80)
+  elseif kind == 'question' then
+    row.state, row.action = 'waiting', 'asks: ' .. (event.tool or '') .. ' ' .. text.line(first_text(event.arguments), 60)
+  elseif kind == 'tool_result' then
+    row.state = 'running'
+  elseif kind == 'retry' then
+    row.action = 'tries again in ' .. text.duration(event.wait_s or 0)
+  elseif kind == 'message' and event.role == 'assistant' then
+    row.action = '“' .. text.line(event.text, 80) .. '”'
+  elseif kind == 'step_ended' then
+    local usage = event.usage or {}
+    local spent = child.spent
+    spent.steps = spent.steps + 1
+    spent.tokens = spent.tokens + (usage.input or 0) + (usage.output or 0)
+    spent.cost = spent.cost + (event.cost or 0)
+    row.tokens, row.cost = spent.tokens, spent.cost
+    watch_budget(child, limits)
+  else
+    return
+  end
+  child.op.card:touch()
+end
+
+-- Drops what it says letter by letter; looks up when time is nearly over.
+local function follow(child, limits)
+  local job = child.job
+  while true do
+    local event = job:next_event()
+    while event do
+      seen(child, event, limits)
+      event = job:next_event()
+    end
+    local result = job:result()
+    if result then return result end
+    local ms
+    if limits.seconds and not child.warned then
+      ms = math.max(200, (limits.seconds * 0.9 - os.difftime(os.time(), child.row.started)) * 1000)
+    end
+    if panto.wait({ job }, ms) == nil then watch_budget(child, limits) end
+  end
+end
+
+local function work(child)
+  local spec, op = child.spec, child.op
+  child.house.gate:enter(child.id)
+  child.entered = true
+  if child.limited then error({ kind = 'limited', message = child.limited }, 0) end
+  local choice = (spec.session_id and open_again or open_new)(child)
+  child.opened = true
+  child.house.live[child.id] = { depth = op.depth + 1, model = choice.model, name = spec.name }
+  child.row.model = choice.model
+  local limits = limits_of(child)
+  op.card:begin(child.row)
+  child.job = child.agent:run_async {
+    prompt = spec.prompt, id = child:derive('turn'), metadata = { model = choice.model, reasoning = choice.reasoning },
+    limits = limits, dispatch_tools = spec.dispatch_tools, detached = spec.background or nil,
+  }
+  local ok, result = pcall(follow, child, limits)
+  if ok then return taken(child, result) end
+  if text.kind(result) ~= 'cancelled' then
+    child.job:request_cancel()
+    error(result, 0)
+  end
+  child:conclude()
+end
+
+local function release(child)
+  if child.released then return end
+  child.released = true
+  if child.job then child.job:close() end
+  if child.agent then child.agent:close() end
+  child.house.live[child.id] = nil
+  if child.entered then child.house.gate:leave(child.id) end
+end
+
+-- Closed from outside before it could let go of what it holds: a task that nobody ends does it.
+local LETTING_GO = { __close = function(guard)
+  local child = guard.child
+  if not child.released then panto.spawn(function() release(child) end, { detached = true }) end
+end }
+
+local function traced(e)
+  return { error = e, trace = debug.traceback(type(e) == 'table' and e.message or tostring(e), 2) }
+end
+
+--- await: run it to its end. Never raises; its slot is free again only when its turn has really ended.
+function Child:run()
+  local guard <close> = setmetatable({ child = self }, LETTING_GO)
+  local ok, broken = xpcall(work, traced, self)
+  if not ok then
+    if text.kind(broken.error) == 'error' then panto.log('child ' .. self.id:sub(1, 8) .. ': ' .. broken.trace) end
+    if not self.result then self:fail(broken.error) end
+  end
+  release(self)
+  return self.result
+end
+
+return M
