@@ -122,7 +122,8 @@ class Extensions:
         return json.dumps({
             "id": agent.id, "root": str(self.client.scheduler.shared.store.root),
             "scope": agent.session.under or agent.id, "cwd": agent.cwd, "model": agent.model,
-            "reasoning": agent.reasoning,
+            "reasoning": agent.reasoning, "attended": self.client.scheduler.shared.attended,
+            **self.settings.places,
         })  # fmt: skip
 
     # --- what goes wrong ---------------------------------------------------------------------------------------
