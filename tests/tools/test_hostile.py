@@ -120,8 +120,10 @@ def test_searches_do_not_follow_links_out_or_round_in_circles(tmp_path: Path) ->
         root = tmp_path / "ws"
         build(root)
         async with lab(root) as work:
-            calls: list[tuple[str, dict[str, object]]] = [("grep", {"pattern": "root:"}), ("ls", {"depth": 8})]
-            for name, given in (*calls, ("glob", {"pattern": "hostname"})):
+            calls: list[tuple[str, dict[str, object]]] = [
+                ("grep", {"pattern": "root:"}), ("ls", {"depth": 8}), ("glob", {"pattern": "hostname"}),
+            ]  # fmt: skip
+            for name, given in calls:
                 text = await work.text(name, **given)
                 assert "root:x" not in text and "out/hostname" not in text and "loop/loop" not in text
 
