@@ -18,7 +18,7 @@ from panto.lua.bridge import Bridge, LuaCancelled, error_parts
 from panto.lua.guard import Guard
 from panto.lua.host import Host
 from panto.lua.tasks import GUARD_S, LuaTask, Outcome, Scope
-from panto.schema.errors import PantoError
+from panto.schema.errors import PantoError, UsageError
 
 __all__ = ["Driver", "LuaTask", "Outcome", "Scope", "log"]
 
@@ -53,6 +53,8 @@ class Driver:
         self.before_entry: Callable[[], object] | None = None
         self.after_entry: Callable[[], None] | None = None
         self.on_task_failed: Callable[[LuaTask, Outcome], None] = lambda task, outcome: None
+        self.missing = "not possible here"
+        """What a request is told that has no op."""
         self._ready: deque[tuple[LuaTask, Callable[..., Any], tuple[Any, ...]]] = deque()
         self._scheduled = False
         self._inside = False
@@ -213,7 +215,10 @@ class Driver:
         if task.cancelled and name not in SURVIVE:
             return False, "cancelled", "cancelled"
         try:
-            value = self.ops[name](task, *[self.bridge.to_py(v) for v in rest[1:]])
+            op = self.ops.get(name)
+            if op is None:
+                raise UsageError(self.missing)
+            value = op(task, *[self.bridge.to_py(v) for v in rest[1:]])
         except Exception as e:  # around one Lua callback: whatever an op raises is the extension's answer
             return self._failed(e)
         if not inspect.isawaitable(value):

@@ -26,9 +26,13 @@ from panto.lua.registrations import Registrations, Registries
 from panto.lua.sources import LuaSettings, Source, find
 from panto.lua.tool import Workshop
 from panto.lua.uv import UvPump
+from panto.lua.worker import command, digest_of
 from panto.scheduler.client import LocalClient
 from panto.schema.contributions import ExtensionRow
+from panto.tools import frames
 from panto.tools.processes import Spawner
+from panto.tools.sandbox import Sandbox
+from panto.tools.worker import WorkerPool, WorkerSettings
 
 
 @dataclass(slots=True)
@@ -51,6 +55,7 @@ class Extensions:
         listeners: Listeners,
         spawner: Spawner,
         add_provider: Callable[[str, Mapping[str, Any]], None],
+        sandbox: Sandbox,
     ) -> None:
         self.settings, self.client, self.listeners = settings, client, listeners
         self.loaded: dict[str, Loaded] = {}
@@ -72,12 +77,15 @@ class Extensions:
         listeners.primary = self._primary
         listeners.attach(self.driver, self.components)
         registries = Registries(
-            shared.registry, client.commands, shared.catalog.protocols, add_provider, client.contribute, self._cwd
-        )
+            shared.registry, client.commands, shared.catalog.protocols, add_provider, client.contribute, self._cwd,
+            self._workers,
+        )  # fmt: skip
         shop = Workshop(self.driver, self.batches, self.components, client.scheduler.end_owner)
         self.registrations = Registrations(shop, self.streams, listeners, registries)
         self.registrations.on_problem = self._registration_failed
         self._install(spawner)
+        self._spawner, self._sandbox = spawner, sandbox
+        self._pool: WorkerPool | None = None
 
     def _install(self, spawner: Spawner) -> None:
         driver, shared = self.driver, self.client.scheduler.shared
@@ -101,6 +109,21 @@ class Extensions:
         )
         for name, folder in self.settings.shipped_rocks.items():
             self.host.function("add_root")(name, str(folder))
+
+    def _workers(self) -> WorkerPool:
+        """The workers of isolated tools, made with the extensions that are active now."""
+        if self._pool is None:
+            found = [one.source for one in self.loaded.values() if one.state == "active" and one.source.main]
+            sources = tuple(frames.Source(s.name, str(s.main), digest_of(s.main)) for s in found if s.main is not None)
+            argv = command([str(tree) for tree in self.settings.trees])
+            settings = WorkerSettings(argv, sources, size=1, workspace=self.client.agent.cwd)
+            self._pool = WorkerPool(settings, self._spawner, self._sandbox)
+        return self._pool
+
+    async def _end_workers(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
 
     # --- what Lua may ask at once ------------------------------------------------------------------------------
 
@@ -194,6 +217,7 @@ class Extensions:
         for owner in tuple(self.loaded):
             self.withdraw(owner)
         self.loaded.clear()
+        await self._end_workers()
         self.listeners.started = False
         await self.load()
 
@@ -222,6 +246,7 @@ class Extensions:
             self.withdraw(owner)
         for number in tuple(self.jobs.slots):
             await self.jobs.close(number)
+        await self._end_workers()
         self.driver.close_all()
         self.uv.close()
         self.listeners.detach()

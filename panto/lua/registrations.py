@@ -11,15 +11,15 @@ from panto.lua.bridge import Ref, plain_text
 from panto.lua.driver import Driver, Outcome, Scope, log
 from panto.lua.hooks import Listener, Listeners
 from panto.lua.protocol import LuaProvider, Registration, Streams
-from panto.lua.tool import LuaTool, Workshop
+from panto.lua.tool import Workshop, tool_of
 from panto.providers.http import Http
 from panto.providers.model import ProviderSettings
 from panto.providers.protocols import Protocols
 from panto.scheduler.commands import Command, CommandContext, Commands
 from panto.schema.contributions import Contributions, Shortcut, StatusItem, Theme
 from panto.schema.errors import ExtensionError, UsageError
-from panto.schema.messages import ToolSpec
 from panto.tools.registry import Registry
+from panto.tools.worker import WorkerPool
 
 COMPLETE_S = 1.0
 
@@ -29,7 +29,7 @@ Spec = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Registries:
     """Where registrations go. `changed`: the contributions to the screen are others now; `cwd` of a lane;
-    `add_provider(name, table)`: a provider that needs no config, unless there is one of that name."""
+    `add_provider(name, table)`: a provider that needs no config, unless there is one of that name. `pool`: workers."""
 
     tools: Registry
     commands: Commands
@@ -37,6 +37,7 @@ class Registries:
     add_provider: Callable[[str, Mapping[str, Any]], None]
     changed: Callable[[Contributions], None]
     cwd: Callable[[str], str]
+    pool: Callable[[], WorkerPool]
 
 
 @dataclass(slots=True)
@@ -72,14 +73,7 @@ class Registrations:
     # --- tools, hooks, observers -------------------------------------------------------------------------------
 
     def _add_tool(self, owner: str, mine: _Owned, spec: Spec, place: str) -> None:
-        mutates = spec.get("mutates", True)
-        timeout = spec.get("timeout")
-        tool = LuaTool(
-            self._shop, owner, ToolSpec(spec["name"], plain_text(spec["description"]), plain_text(spec["schema"])),
-            _ref(spec.get("handler")), mutates=mutates, replay=spec.get("replay", False),
-            external=spec.get("external", False), timeout_s=timeout / 1000 if timeout else None,
-            approval=spec.get("approval") or ("command" if mutates else "read"),
-        )  # fmt: skip
+        tool = tool_of(self._shop, owner, spec, pool=self._to.pool)
         self._to.tools.add(tool, owner)
 
     def _add_hook(self, owner: str, mine: _Owned, spec: Spec, place: str) -> None:

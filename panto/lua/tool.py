@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from panto.lua.batch import Batches
-from panto.lua.bridge import plain_text
+from panto.lua.bridge import Ref, plain_text
 from panto.lua.components import Components
 from panto.lua.driver import Driver, LuaTask, Outcome, Scope, log
+from panto.lua.tasks import GUARD_S
 from panto.lua.views import view
 from panto.schema.bodies import ToolOutcome
 from panto.schema.errors import ToolFailure, UsageError
 from panto.schema.messages import Image, Json, ResultPart, Text, ToolSpec
 from panto.schema.view import View
 from panto.tools.tool import Approval, ToolContext, ToolReply
+from panto.tools.worker import WorkerPool
 
 MARGIN_S = 0.03
 """Seconds before the Escape deadline at which a handler that has not returned is closed."""
@@ -37,7 +39,10 @@ class Workshop:
 
 
 class LuaTool:
-    """See tools.tool.Tool. `ref` is the handler's reference (0: external), `timeout_s` None: no limit."""
+    """See tools.tool.Tool. `ref` is the handler's reference (0: external), `timeout_s` None: no limit.
+
+    With a `pool` its calls run in worker processes, which can be killed.
+    """
 
     def __init__(
         self,
@@ -51,10 +56,13 @@ class LuaTool:
         external: bool = False,
         approval: Approval = "command",
         timeout_s: float | None = None,
+        guard_s: float = GUARD_S,
+        pool: Callable[[], WorkerPool] | None = None,
     ) -> None:
         self.spec = spec
         self.mutates, self.replay, self.external, self.approval = mutates, replay, external, approval
         self._shop, self._owner, self._ref, self._timeout_s = shop, owner, ref, timeout_s
+        self._guard_s, self._pool = guard_s, pool
 
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
         """An extension's tool names no paths."""
@@ -73,6 +81,9 @@ class LuaTool:
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         """Run the handler to its end, its timeout, or the Escape deadline."""
+        if self._pool is not None:
+            text = json.dumps(arguments, ensure_ascii=False)
+            return await self._pool().run(self.spec.name, text, context, self._timeout_s, self.replay)
         driver, shop = self._shop.driver, self._shop
         scope = driver.scope(self._owner, context.agent, key=context.effect)
         batch = shop.batches.open(context.agent, context.run, context.call)
@@ -81,7 +92,8 @@ class LuaTool:
         try:
             task = driver.start(
                 "tool", self._ref, json.dumps(arguments, ensure_ascii=False), context.raw, context.session, context.run,
-                context.call, context.effect, context.agent, context.cwd, scope=scope, what=f"tool {self.spec.name}",
+                context.call, context.effect, context.agent, context.cwd, scope=scope,
+                what=f"tool {self.spec.name}", guard_s=self._guard_s,
             )  # fmt: skip
             task.done.add_done_callback(lambda done: batch.record(context.call, done.result()))
             outcome = await self._outcome(task, scope, context)
@@ -154,6 +166,25 @@ class LuaTool:
         except UsageError as e:
             log.warning("tool %s of %s: details: %s", self.spec.name, self._owner, e.message)
             return None
+
+
+def tool_of(
+    shop: Workshop,
+    owner: str,
+    spec: Mapping[str, Any],
+    *,
+    guard_s: float = GUARD_S,
+    pool: Callable[[], WorkerPool] | None = None,
+) -> LuaTool:
+    """The tool of a registration as the prelude checked it."""
+    mutates, timeout, handler = spec.get("mutates", True), spec.get("timeout"), spec.get("handler")
+    return LuaTool(
+        shop, owner, ToolSpec(spec["name"], plain_text(spec["description"]), plain_text(spec["schema"])),
+        handler.id if isinstance(handler, Ref) else 0, mutates=mutates, replay=spec.get("replay", False),
+        external=spec.get("external", False), timeout_s=timeout / 1000 if timeout else None,
+        approval=spec.get("approval") or ("command" if mutates else "read"), guard_s=guard_s,
+        pool=pool if spec.get("isolate") else None,
+    )  # fmt: skip
 
 
 def _parts(kind: str, content: Any) -> tuple[ResultPart, ...]:

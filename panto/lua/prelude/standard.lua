@@ -202,6 +202,12 @@ end
 
 local env = H.options.env
 function os.getenv(name) return env[name] end
+
+--- Another environment from now on (a worker gets one with each call).
+function H.set_env(t)
+  for name in next, env do env[name] = nil end
+  for name, value in next, t do env[name] = value end
+end
 os.setlocale = nil
 
 if in_session then
