@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from panto.lua.api.time import first_of
 from panto.lua.driver import Driver, LuaTask
 from panto.scheduler.job import Job, JobResult
@@ -130,7 +132,7 @@ def flat(record: Record) -> tuple[object, ...]:
             case str() | bool() | float() | int():
                 out += (name, value)
             case _:
-                out += ("\0" + name, json.dumps(value, ensure_ascii=False))
+                out += ("\0" + name, json.dumps(value, ensure_ascii=False, default=msgspec.to_builtins))
     return tuple(out)
 
 
