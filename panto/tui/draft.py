@@ -116,9 +116,22 @@ class Draft:
 
     def fold(self, chip: Chip) -> None:
         """Insert a chip."""
-        free = next(code for code in range(CHIP_FIRST, CHIP_LAST + 1) if chr(code) not in self.chips)
+        free = next((code for code in range(CHIP_FIRST, CHIP_LAST + 1) if chr(code) not in self.chips), None)
+        if free is None:
+            self.insert(chip.text)
+            return
         self.chips[chr(free)] = chip
         self.insert(chr(free))
+
+    def emptied(self) -> Draft:
+        """A fresh draft that can still yank, and show a text of this one when it comes back."""
+        made = Draft()
+        made.killed, made.chips, made.version = self.killed, self.chips, self.version + 1
+        return made
+
+    def forget_chips(self) -> None:
+        """Nothing but what was killed last can bring a chip back."""
+        self.chips = {name: chip for name, chip in self.chips.items() if name in self.killed or name in self.text}
 
     def unfold(self, text: str) -> bool:
         """Open the chip before the cursor if it stands for this text: pasting twice shows it."""

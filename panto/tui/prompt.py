@@ -85,6 +85,7 @@ class PromptDesk(Desk):
         self._at = None
         self.completion.close()
         self.composer.clear()
+        self.composer.draft.forget_chips()
 
     def give_back(self, text: str) -> None:
         """Put text in front of what is written: it was taken back."""

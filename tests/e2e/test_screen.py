@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -296,3 +297,37 @@ def test_a_closed_terminal_ends_the_program() -> None:
         os.kill(terminal.pid, 0)
         terminal.hang_up()
         assert terminal.wait_end(10) != 0
+
+
+CONTROL = [chr(code) for code in (1, 5, 9, 10, 11, 12, 13, 15, 18, 20, 21, 23, 24, 25, 27, 31, 127)]
+ESCAPED = ["[A", "[B", "[C", "[D", "[5~", "[6~", "[Z", "p", "r", "[1;3A", "[13;2u", "\r", "OP", "[I", "[O"]
+MOUSE = ["[<0;9;5M", "[<0;9;5m", "[<64;9;5M", "[<65;9;5M", "[<32;20;9M"]
+TYPED = [*"ab /@!?ynsejk漢é", "🇨🇭", "\xff", "/help\r", "/theme\r", "/sessions\r", "text\r"]
+PASTED = ["[200~pasted\nlines\x1b[201~", "[200~" + "long\n" * 40 + "\x1b[201~"]
+KEYS = [*CONTROL, *TYPED, *("\x1b" + rest for rest in (*ESCAPED, *MOUSE, *PASTED))]
+
+
+@pytest.mark.long(sample=1)
+@pytest.mark.parametrize("seed", range(12))
+def test_no_keys_pastes_or_sizes_in_any_order_break_the_screen(seed: int) -> None:
+    dice = Random(seed)
+    with start("mix", env={"VISUAL": "true"}) as terminal:
+        terminal.see("26k of 200k")
+        for _ in range(400):
+            if dice.random() < 0.04:
+                terminal.resize(dice.choice([20, 40, 60, 100, 160]), dice.choice([5, 10, 24, 40]))
+            terminal.send(dice.choice(KEYS))
+            time.sleep(dice.choice([0.0, 0.0, 0.005, 0.03]))
+            terminal.reap()
+            assert terminal.code is None, terminal.scrollback()
+        terminal.resize(100, 30)
+        for _ in range(8):
+            terminal.send("\x1b")
+            time.sleep(0.05)
+        end = time.monotonic() + 20
+        while terminal.code is None and time.monotonic() < end:
+            terminal.send("\x03")
+            time.sleep(0.3)
+            terminal.reap()
+        assert terminal.wait_end() == 0, terminal.scrollback()
+        terminal.left_clean()

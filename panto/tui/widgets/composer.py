@@ -180,10 +180,8 @@ class Composer(Panel, can_focus=True):
         self.touched()
 
     def clear(self) -> None:
-        """Empty it, chips and undo as well."""
-        killed, version = self.draft.killed, self.draft.version
-        self.draft = Draft()
-        self.draft.killed, self.draft.version = killed, version + 1
+        """Empty it, undo as well."""
+        self.draft = self.draft.emptied()
         self.touched()
 
     def _vertical(self, step: int, select: bool) -> None:

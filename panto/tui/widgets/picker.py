@@ -106,7 +106,7 @@ class PickerPanel(Panel, can_focus=True):
         words = self.filter.text.lower().split()
         kept = [one for one in self.entries if one.heading or all(word in _text(one).lower() for word in words)]
         below = [*kept[1:], Entry(None, (), heading=True)]
-        return [one for one, after in zip(kept, below, strict=True) if not one.heading or not after.heading]
+        return [one for one, after in zip(kept, below, strict=False) if not one.heading or not after.heading]
 
     @property
     def current(self) -> Entry | None:

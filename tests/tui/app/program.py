@@ -18,6 +18,7 @@ import asyncio  # noqa: E402
 import logging  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
+from random import Random  # noqa: E402
 
 from panto.schema.bodies import Question  # noqa: E402
 from panto.schema.errors import PantoError  # noqa: E402
@@ -31,6 +32,7 @@ class Echo(StubClient):
     """Answers every prompt with its own text; `hold` asks before it does."""
 
     scene = ""
+    dice = Random(0)
 
     async def submit(self, op: object) -> None:
         await super().submit(op)  # type: ignore[arg-type]
@@ -40,10 +42,13 @@ class Echo(StubClient):
             self.say(None)  # type: ignore[arg-type]
         elif isinstance(op, Prompt):
             self.begin(op.text)
-            if self.scene == "hold":
+            scene = self.dice.choice(["hold", "run", ""]) if self.scene == "mix" else self.scene
+            for _ in range(self.dice.randint(0, 40) if self.scene == "mix" else 0):
+                self.stream(f"- **word** `{self.dice.random()}` 漢字 [link](https://example.org)\n")
+            if scene == "hold":
                 self.hold(Question("approval", "bash", "npm install", "no rule allows npm install",
                                    '{"command": "npm install"}', rule="bash(npm install *)"))  # fmt: skip
-            elif self.scene != "run":
+            elif scene != "run":
                 self.answer(f"you said: {op.text}")
                 self.end()
         elif isinstance(op, Interrupt | Decide):

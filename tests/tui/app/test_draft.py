@@ -123,6 +123,16 @@ def test_a_chip_moves_as_one_and_is_opened_when_sent() -> None:
     assert made.text == "see "
 
 
+def test_a_chip_that_was_killed_comes_back_after_all_was_emptied() -> None:
+    made = Draft()
+    made.fold(Chip("[2 lines: a]", "a\nb"))
+    made.kill(0, 1)
+    made = made.emptied()
+    made.forget_chips()
+    made.yank()
+    assert made.opened() == "a\nb"
+
+
 def test_the_same_paste_again_opens_its_chip() -> None:
     made = Draft()
     made.fold(Chip("[2 lines: a]", "a\nb"))
