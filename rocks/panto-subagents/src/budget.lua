@@ -25,13 +25,14 @@ function M.left(limits, spent)
   return out
 end
 
---- The name of the first limit of which `share` is used up, nil if none. The last step of several counts as nine tenths.
+--- The name of the first limit of which `share` is used up, nil if none. Of steps the last two count as nine tenths: what is
+--- said to a child is heard a step later.
 function M.reached(limits, spent, share)
   for _, name in ipairs(NAMES) do
     local limit, used = limits[name], spent[name] or 0
     if limit then
       if used >= limit * share then return name end
-      if name == 'steps' and share < 1 and limit > 1 and used >= limit - 1 then return name end
+      if name == 'steps' and share < 1 and limit > 1 and used >= math.max(1, limit - 2) then return name end
     end
   end
 end

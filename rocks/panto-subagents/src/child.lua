@@ -245,20 +245,22 @@ local function work(child)
   child:conclude()
 end
 
+-- Letting go is a task that nobody ends: its slot and its session are free when its turn has really ended, whatever became
+-- of who waited for it.
 local function release(child)
-  if child.released then return end
-  child.released = true
-  if child.job then child.job:close() end
-  if child.agent then child.agent:close() end
-  child.house.live[child.id] = nil
-  if child.entered then child.house.gate:leave(child.id) end
+  if child.releasing then return child.releasing end
+  if not child.entered then return nil end
+  child.house.gate:close(child.id)
+  child.releasing = panto.spawn(function()
+    if child.job then child.job:close() end
+    if child.agent then child.agent:close() end
+    child.house.live[child.id] = nil
+    child.house.gate:leave(child.id)
+  end, { detached = true })
+  return child.releasing
 end
 
--- Closed from outside before it could let go of what it holds: a task that nobody ends does it.
-local LETTING_GO = { __close = function(guard)
-  local child = guard.child
-  if not child.released then panto.spawn(function() release(child) end, { detached = true }) end
-end }
+local LETTING_GO = { __close = function(guard) release(guard.child) end }
 
 local function traced(e)
   return { error = e, trace = debug.traceback(type(e) == 'table' and e.message or tostring(e), 2) }
@@ -272,7 +274,8 @@ function Child:run()
     if text.kind(broken.error) == 'error' then panto.log('child ' .. self.id:sub(1, 8) .. ': ' .. broken.trace) end
     if not self.result then self:fail(broken.error) end
   end
-  release(self)
+  local letting_go = release(self)
+  if letting_go then pcall(letting_go.await, letting_go) end
   return self.result
 end
 

@@ -8,7 +8,7 @@ Gate.__index = Gate
 
 --- A gate with `limit` slots.
 function M.new(limit)
-  return setmetatable({ limit = limit, running = 0, most = 0, queue = {}, slots = {}, closing = {} }, Gate)
+  return setmetatable({ limit = limit, running = 0, most = 0, queue = {}, slots = {} }, Gate)
 end
 
 local function admit(gate)
@@ -27,36 +27,52 @@ local function leave_queue(gate, ticket)
   end
 end
 
-local function wait_turn(gate, first)
-  local ticket = { task = (coroutine.running()) }
-  table.insert(gate.queue, first and 1 or #gate.queue + 1, ticket)
-  admit(gate)
-  local ok, problem = pcall(function()
-    while not ticket.admitted do coroutine.yield() end
-  end)
-  if ok then return end
+-- Left without a turn (an error, or the task was closed): out of the queue, or the slot given on.
+local UNDONE = { __close = function(ticket)
+  if ticket.taken then return end
+  local gate = ticket.gate
   if ticket.admitted then
     gate.running = gate.running - 1
     admit(gate)
   else
     leave_queue(gate, ticket)
   end
-  error(problem, 0)
+  if ticket.id then gate.slots[ticket.id] = nil end
+end }
+
+-- Wait for a slot; `id` is forgotten if none comes.
+local function wait_turn(gate, first, id)
+  local ticket <close> = setmetatable({ gate = gate, id = id, task = (coroutine.running()) }, UNDONE)
+  table.insert(gate.queue, first and 1 or #gate.queue + 1, ticket)
+  admit(gate)
+  while not ticket.admitted do coroutine.yield() end
+  ticket.taken = true
+end
+
+-- One that is being closed is waited for: that ends by itself.
+local function wait_closed(gate, id)
+  while gate.slots[id] and gate.slots[id].closing do
+    table.insert(gate.slots[id].closing, (coroutine.running()))
+    coroutine.yield()
+  end
 end
 
 --- await: a slot for session `id`. Raises { kind = 'busy' } where that session has one, and what ends the wait.
 function Gate:enter(id)
+  wait_closed(self, id)
   if self.slots[id] then
     error({ kind = 'busy', message = 'this session is in use: it still runs, or waits to run' }, 0)
   end
   local slot = { held = false, lent = 0 }
   self.slots[id] = slot
-  local ok, problem = pcall(wait_turn, self)
-  if not ok then
-    self.slots[id] = nil
-    error(problem, 0)
-  end
+  wait_turn(self, false, id)
   slot.held = true
+end
+
+--- now: session `id` is being closed; it keeps its slot until it has left.
+function Gate:close(id)
+  local slot = self.slots[id]
+  if slot and slot.held then slot.closing = slot.closing or {} end
 end
 
 --- now: the child with session `id` has really ended.
@@ -64,6 +80,7 @@ function Gate:leave(id)
   local slot = self.slots[id]
   if not slot then return end
   self.slots[id] = nil
+  for _, task in ipairs(slot.closing or {}) do coroutine.resume(task) end
   if slot.held then
     slot.held = false
     self.running = self.running - 1
