@@ -13,8 +13,9 @@ local workflows = require('panto-subagents.workflows')
 
 local function warn(text) ext.ui.notify { text = 'panto-subagents: ' .. text, level = 'attention' } end
 
-local function later(module, fn) -- what most sessions never use is loaded when it is used
-  return function(house) return function(...) return require(module)[fn](house)(...) end end
+-- What most sessions never use is loaded when it is used.
+local function later(module, fn, house, name)
+  return function(...) return require(module)[fn](house, name)(...) end
 end
 
 local house = { here = here, live = {} }
@@ -47,7 +48,7 @@ ext.register_tool {
     source = { type = 'string', description = 'the script' },
     file = { type = 'string', description = 'or a file with it' },
     args = { description = 'any value; the script sees it as args' } } },
-  handler = later('panto-subagents.script', 'handler')(house),
+  handler = later('panto-subagents.script', 'handler', house),
 }
 
 ext.register_tool {
@@ -56,13 +57,13 @@ ext.register_tool {
     .. workflows.summary(house.workflows, 2000),
   schema = { type = 'object', required = { 'name' }, additionalProperties = false, properties = {
     name = { type = 'string' }, inputs = { type = 'object', description = 'its inputs by name' } } },
-  handler = later('panto-subagents.flow', 'handler')(house),
+  handler = later('panto-subagents.flow', 'handler', house),
 }
 
 for name, workflow in pairs(house.workflows) do
   ext.register_command {
     name = 'workflow:' .. name, description = workflow.description, args = workflow.usage, replay = true,
-    handler = later('panto-subagents.flow', 'command')(house, name),
+    handler = later('panto-subagents.flow', 'command', house, name),
   }
 end
 
