@@ -43,6 +43,7 @@ WINDOW = 0.9
 DEPTH_STEP = 0.2
 """Seconds by which a child's window is shorter, for each level: its parent needs time to answer after it."""
 
+Reason = Literal["shutdown", "ownership_lost", "failed", "attempt_failed"]
 Source = Literal["person", "program", "extension", "child", "command"]
 
 
@@ -53,7 +54,7 @@ class Parked:
     `attempt_failed`: its attempt failed, and a person may retry it; the ledger says why.
     """
 
-    reason: Literal["shutdown", "ownership_lost", "failed", "attempt_failed"]
+    reason: Reason
     problem: PantoError | None = None
 
 
@@ -273,14 +274,12 @@ class Mailbox:
             self.ports.signal(steps.storage_notice(self.ports, problem))
         elif problem is not None:
             self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint))
-        if turn is None:
-            self._on_rest(None)
-        elif turn.status == "attempt_failed":
-            self._on_rest(Parked("attempt_failed", problem))
-        elif isinstance(problem, OwnershipLost):
-            self._on_rest(Parked("ownership_lost", problem))
-        else:
-            self._on_rest(Parked("shutdown" if self._leaving else "failed", problem))
+        reason: Reason = "shutdown" if self._leaving else "failed"
+        if isinstance(problem, OwnershipLost):
+            reason = "ownership_lost"
+        if turn is not None and turn.status == "attempt_failed":
+            reason = "attempt_failed"
+        self._on_rest(None if turn is None else Parked(reason, problem))
 
     # --- stopping ----------------------------------------------------------------------------------------------
 
@@ -335,6 +334,7 @@ class Mailbox:
         except StorageFailed as error:
             failure = error
         control, task = self.control or Control(), self._task
+        control.parking = failure is not None
         self._on_interrupt(deadline, False)
         control.stop_by(deadline)
         if task is not None:

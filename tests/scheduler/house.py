@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,15 @@ from panto.agent.ports import Limits
 from panto.providers import Catalog, RetryPolicy, complete
 from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
 from panto.schema import ops
+from panto.schema.bodies import ToolOutcome
 from panto.schema.events import AnyEvent
+from panto.schema.messages import Text, ToolSpec
 from panto.schema.records import Record, Recorder
 from panto.schema.signals import Fact, Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.registry import Registry
-from panto.tools.tool import Tool
+from panto.tools.tool import Approval, Tool, ToolContext, ToolReply
 
 Provider = Mapping[str, Any]
 
@@ -115,6 +117,35 @@ async def house(
     finally:
         await scheduler.close()
         await store.close()
+
+
+class Hand:
+    """A tool made of a coroutine function `(arguments, context) -> text`. `ran` has the arguments of each run."""
+
+    def __init__(
+        self, name: str, run: Callable[[Mapping[str, Any], ToolContext], Awaitable[str]], *, mutates: bool = True,
+        replay: bool = False, approval: Approval = "read", external: bool = False,
+        look: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:  # fmt: skip
+        self.spec = ToolSpec(name, f"does {name}", '{"type":"object"}')
+        self.mutates, self.replay, self.external = mutates, replay, external
+        self.approval: Approval = approval
+        self.ran: list[Mapping[str, Any]] = []
+        self._run, self._look = run, look
+
+    def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
+        return ()
+
+    def title(self, arguments: Mapping[str, object]) -> str:
+        return self.spec.name
+
+    async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> None:
+        if self._look is not None:
+            await self._look()
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolReply:
+        self.ran.append(arguments)
+        return ToolReply(ToolOutcome((Text(await self._run(arguments, context)),)))
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
