@@ -27,7 +27,6 @@ from panto.schema.events import (
     ToolCallFailed,
     ToolCallHeld,
     ToolCallStarted,
-    ToolStepOpened,
     TurnAttemptFailed,
     TurnRetried,
     TurnSettled,
@@ -90,6 +89,7 @@ class Now:
     answer: str = ""
     first_prompt: str = ""
     beginning: bool = False  # a turn was committed, and its first step not yet
+    doubted: bool = False  # a status was not believed while a turn began
 
     @property
     def busy(self) -> bool:
@@ -112,9 +112,12 @@ class Now:
         return sum(a for a, _ in self.changed.values()), sum(r for _, r in self.changed.values())
 
     def corrected(self, update: Update) -> Update:
-        """A status told between a turn's commit and its first step says parked; the turn has begun all the same."""
+        """The first status told between a turn's commit and its first step says parked; only a second one is right."""
         if isinstance(update, StatusChanged) and update.parked and self.beginning:
-            return replace(update, parked=False, busy=True)
+            if not self.doubted:
+                self.doubted = True
+                return replace(update, parked=False, busy=True)
+            self.beginning = False
         return update
 
     def apply(self, update: Update, now: float = 0.0) -> None:
@@ -150,13 +153,13 @@ class Now:
         match event:
             case RunCreated():
                 self.running, self.failed = True, False
-            case ModelStepPrepared() | ToolStepOpened():
+            case ModelStepPrepared():
                 self.beginning = False
             case RunEnded():
                 self.running, self.retry, self.beginning = False, None, False
             case TurnStarted() | TurnRetried():
                 self.turns += isinstance(event, TurnStarted)
-                self.running = self.beginning = True
+                self.running, self.beginning, self.doubted = True, True, False
             case TurnSuperseded():
                 self.turns = max(0, self.turns - 1)
             case TurnAttemptFailed():
