@@ -151,7 +151,7 @@ def test_stopping_the_process_and_going_on_keeps_the_draft() -> None:
         terminal.send("\x1a")
         terminal.until(lambda: "T" in Path(f"/proc/{terminal.pid}/stat").read_text().rpartition(")")[2].split()[0],
                        "stopped")  # fmt: skip
-        assert terminal.modes_left_on() == set()
+        terminal.until(lambda: not terminal.modes_left_on(), "the terminal given back")
         terminal.signal(signal.SIGCONT)
         terminal.until(lambda: terminal.modes_left_on(), "modes back")
         terminal.see("› draft")
