@@ -19,6 +19,8 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 def main(argv: list[str] | None = None) -> int:
     """Runs panto with the arguments after the program's name (None: the process's own); returns the exit code."""
     sys.excepthook = _last_words
+    if argv is None and sys.getfilesystemencoding() != "utf-8":
+        _begin_anew_in_utf8()
     _speak_utf8()
     words = _as_utf8(sys.argv[1:]) if argv is None else argv
     try:
@@ -98,6 +100,14 @@ def _enter(folder: str) -> Paths:
     except OSError as e:
         place = folder or "the working directory"
         raise UsageError(f"{place}: {e.strerror}", "--cwd FOLDER names another") from None
+
+
+def _begin_anew_in_utf8() -> None:
+    """Become this program in Python's UTF-8 mode: file names, arguments and pipes are bytes that mean UTF-8.
+
+    A locale such as KOI8-R could not even name the files that a model asks for. Children keep the locale.
+    """
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def _speak_utf8() -> None:

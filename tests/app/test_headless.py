@@ -396,6 +396,23 @@ def test_every_locale_completes_a_turn_in_utf_8(panto: Panto, fake: FakeModel, l
     assert os.fsencode("ö") in [os.fsencode(name) for name in os.listdir(panto.cwd)]
 
 
+def test_a_locale_that_cannot_name_a_file_names_it_all_the_same(panto: Panto, fake: FakeModel) -> None:
+    calls: list[tuple[str, dict[str, Any] | str]] = [
+        ("write", {"path": "漢.txt", "content": "é漢 ж\n"}),
+        ("read", {"path": "имя.txt"}),
+        ("grep", {"pattern": "вот"}),
+        ("bash", {"command": "echo $LC_ALL ж; cat имя.txt"}),
+    ]
+    (panto.cwd / "имя.txt").write_text("вот é漢\n", encoding="utf-8")
+    fake.replies += [Reply(calls=calls), Reply("Done.")]
+    strict = {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}  # Python then takes the locale at its word, as it does KOI8-R
+    done = panto("-p", "é漢", "--mode", "yolo", "--output", "stream-json", **strict)
+    results = {r["id"]: r["text"] for r in records(done.stdout) if r["type"] == "tool_result"}
+    told = [results[r["id"]] for r in records(done.stdout) if r["type"] == "tool_call"]
+    assert told == ["made 漢.txt: 1 line", "1\tвот é漢", "имя.txt\n1:вот é漢", "POSIX ж\nвот é漢\n"]
+    assert "漢.txt".encode() in os.listdir(os.fsencode(panto.cwd))
+
+
 def test_a_home_that_cannot_be_written_runs_in_memory_with_one_notice(panto: Panto, fake: FakeModel) -> None:
     (panto.home / "file").write_text("")
     done = panto("-p", "hi", "--output", "stream-json", PANTO_SESSION_DIR=str(panto.home / "file/x"))
