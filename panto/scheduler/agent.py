@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import pathlib
 import time
@@ -79,6 +80,7 @@ class Agent:
         self._tell = keeper.tell
         self._keeper = keeper
         self._texts: dict[str, str] = {}
+        self._returned: list[str] = []
         self._parts: tuple[prompts.Part, ...] | None = None
         ports = Ports(
             session=session, context=Context(session), setup=self.setup,
@@ -262,13 +264,23 @@ class Agent:
             case InputAccepted(input=name):
                 self._texts.pop(name, None)
             case InputWithdrawn(input=name, returned=True):
-                text = self._texts.pop(name, "")
-                if text:
-                    self._tell(InputReturned(self.id, text))
+                self._return(self._texts.pop(name, ""))
             case _:
                 pass
         if type(fact.event) in STATUS_EVENTS:
             self._status()
+
+    def _return(self, text: str) -> None:
+        """Give texts back together, in the order they were said."""
+        if not text:
+            return
+        if not self._returned:
+            asyncio.get_running_loop().call_soon(self._give_back)
+        self._returned.append(text)
+
+    def _give_back(self) -> None:
+        texts, self._returned = self._returned, []
+        self._tell(InputReturned(self.id, "\n".join(texts)))
 
     async def recall(self) -> None:
         """Know the texts of inputs that waited before this process, in case they are taken back."""

@@ -46,7 +46,9 @@ async def answer(session: Session, op: Answer) -> None:
         await session.commit(RejectAnswer(run=run.run, call=call.call, question=name, message=refusal))
         return
     said = "\n".join((*op.choices, *((op.text,) if op.text else ()))) or "(nothing)"
-    outcome = stage(ToolOutcome((Text(said),), title=said.split("\n", 1)[0][:80], fact="answered"))
+    question = await session.body(name)
+    asked = question.title if isinstance(question, Question) else ""
+    outcome = stage(ToolOutcome((Text(said),), title=asked, fact="answered"))
     answered = AnswerCall(run=run.run, call=call.call, question=name, outcome=outcome.digest)
     await session.commit(answered, bodies=(outcome,))
 

@@ -22,7 +22,7 @@ from panto.schema.errors import ProviderError, Refused, ToolFailure, UsageError
 from panto.schema.messages import Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
-from panto.schema.signals import Asked, ContributionsChanged, Left, Noticed, SessionOpened, Update
+from panto.schema.signals import Asked, ContributionsChanged, Left, Noticed, SessionOpened, ShellRun, Update
 from panto.session import stage
 from panto.session.commands import (
     ChangeMode,
@@ -262,15 +262,16 @@ class LocalClient:
         bash = self.scheduler.shared.registry.get("bash")
         if bash is None:
             raise UsageError("there is no shell tool")
+        self._hear(ShellRun(agent.id, call, op.command))
         try:
             with agent.mailbox.aside() as control:
                 context = agent.tool_context("", call, call, canonical({"command": op.command}).decode(), control)
                 outcome = (await bash.run({"command": op.command}, context)).outcome
         except ToolFailure as failure:
             outcome = failure.outcome or ToolOutcome((Text(failure.message),), is_error=True)
-        text = outcome_text(outcome, "(no output)")
-        self.show(f"$ {op.command}\n{text}", hint=outcome.fact)
+        self._hear(ShellRun(agent.id, call, op.command, outcome))
         if not op.hidden:
+            text = outcome_text(outcome, "(no output)")
             said = Message("user", (Text(f"I ran `{op.command}` myself ({outcome.fact or 'done'}):\n\n{text}"),))
             await agent.mailbox.prompt(said, source="command", start=False)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from panto.schema.bodies import Body, Question
+from panto.schema.bodies import Body, Question, ToolOutcome
 from panto.schema.contributions import Contributions
 from panto.schema.events import AnyEvent
 from panto.schema.messages import Usage
@@ -91,6 +91,15 @@ class ToolProgressed(Value, frozen=True, tag="tool_progressed"):
     view: View | None = None
 
 
+class ShellRun(Value, frozen=True, tag="shell_run"):
+    """A person's own command began (`outcome` None) or ended; what it prints meanwhile is ToolProgressed of `id`."""
+
+    agent: str
+    id: str
+    command: str
+    outcome: ToolOutcome | None = None
+
+
 class Noticed(Value, frozen=True, tag="noticed"):
     """Something a person should know. `key`: a later one with the same key replaces it."""
 
@@ -159,7 +168,7 @@ class Left(Value, frozen=True, tag="left"):
 
 Signal = (
     TextStreamed | ReasoningStreamed | CallDrafted | StepReset | RetryWaiting | RetryResumed | ToolProgressed
-    | Noticed | StatusChanged | Asked | InputReturned | ContributionsChanged | SessionOpened | Left
+    | ShellRun | Noticed | StatusChanged | Asked | InputReturned | ContributionsChanged | SessionOpened | Left
 )  # fmt: skip
 
 Update = Fact | Signal

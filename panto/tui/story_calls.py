@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from panto.schema import events as e
 from panto.schema import messages as m
 from panto.schema.bodies import ResultBody, TextBody, ToolOutcome
-from panto.schema.signals import Fact
+from panto.schema.signals import Fact, ShellRun
 from panto.schema.view import View
 from panto.tui import units
 from panto.tui.calls import READING, Call, Child
@@ -70,6 +71,19 @@ class CallsPart(Base):
         if view is not None:
             call.view = view
         self._touch_call(key)
+
+    def shell_run(self, run: ShellRun) -> None:
+        """A person's own command: a card like any other command's, of no turn."""
+        call = self.calls.get(run.id)
+        if call is None:
+            call = self.calls[run.id] = Call(run.id, "bash", json.dumps({"command": run.command}), state="running")
+            call.started = self._clock()
+            self.call_items[run.id] = item = CallItem("", call)
+            self.append(item)
+        if run.outcome is not None:
+            call.ended = self._clock()
+            call.settle("failed" if run.outcome.is_error else "done", run.outcome)
+        self._touch_call(run.id)
 
     def pause_calls(self, paused: bool) -> None:
         """The turn is parked, or goes on."""
@@ -244,7 +258,8 @@ def _failed(call: Call, event: e.ToolCallFailed, outcome: ToolOutcome | None) ->
         if event.unattended:
             said = "nobody was there to ask"
         elif by_person:
-            said = "you said no" + (f": {clean_line(message, 200)}" if _reason(message) else "")
+            reason = _reason(message)
+            said = "you said no" + (f": {clean_line(reason, 200)}" if reason else "")
         else:
             said = clean_line(message, 200) or "not allowed"
         call.settle("refused", outcome, said)
@@ -260,7 +275,6 @@ def _failed(call: Call, event: e.ToolCallFailed, outcome: ToolOutcome | None) ->
         call.settle("failed", outcome, message)
 
 
-def _reason(message: str) -> bool:
-    """Whether a refusal carries the person's own words."""
-    plain = message.strip().lower().rstrip(".")
-    return bool(plain) and plain not in ("you said no", "refused", "refused by the user", "denied", "the user said no")
+def _reason(message: str) -> str:
+    """The person's own words in a refusal, "" where there are none."""
+    return message.strip().removeprefix("the person said no").lstrip(": ")

@@ -6,7 +6,7 @@ from panto.schema import events as e
 from panto.schema import messages as m
 from panto.schema.bodies import MessageBody
 from panto.schema.signals import Fact
-from panto.tui.items import PromptItem
+from panto.tui.items import NoticeItem, PromptItem
 from panto.tui.story import Base, Queued
 
 
@@ -18,6 +18,8 @@ class InputsPart(Base):
     ) -> None:
         """A fact of the input machine, or the delivery."""
         match event:
+            case e.InputSubmitted(input=key, source="command"):
+                pass  # what goes along with the next prompt: shown with it
             case e.InputSubmitted(input=key, when=when, source=source):
                 self.queued.append(Queued(key, self.message_text(fact.body), when, source, _images(fact)))
             case e.InputWithdrawn(input=key):
@@ -29,6 +31,9 @@ class InputsPart(Base):
                 queued = self._unqueue(key)
                 by = queued.source if queued is not None else "person"
                 text = self.message_text(fact.body) or (queued.text if queued is not None else "")
+                if queued is None and text.startswith("I ran `"):
+                    self.append(NoticeItem(self.runs.get(run, self.turn), text.split(":\n", 1)[0], detail=text))
+                    return
                 images = _images(fact) or (queued.images if queued is not None else ())
                 self.append(PromptItem(self.runs.get(run, self.turn), text, images, by))
 

@@ -86,6 +86,8 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
                 self.retry_resumed()
             case s.ToolProgressed(call=call, text=text, view=view):
                 self.call_progressed(call, text, view)
+            case s.ShellRun():
+                self.shell_run(update)
             case s.Noticed():
                 self.notice(update.text, update.level, update.hint, key=update.key)
             case s.StatusChanged():

@@ -141,7 +141,7 @@ def test_an_escape_starts_nothing(tmp_path: Path) -> None:
             await asyncio.sleep(0.1)
             assert len(requests(at)) == 1
             assert len(at.events(TurnStarted)) == 1
-            assert sorted(u.text for u in at.seen if isinstance(u, InputReturned)) == ["queued", "steer"]
+            assert [u.text for u in at.seen if isinstance(u, InputReturned)] == ["queued\nsteer"]
 
     asyncio.run(main())
 
