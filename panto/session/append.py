@@ -15,7 +15,7 @@ from panto.schema.codec import Digest
 from panto.schema.errors import Conflict, OwnershipLost, PantoError, Refused
 from panto.schema.events import AnyEvent, InputSubmitted, ModelStepCompleted, TurnStarted
 from panto.schema.messages import Text
-from panto.session.bodies import Bodies, Staged
+from panto.session.bodies import MANIFEST, Bodies, Staged
 from panto.session.digests import named, shown
 from panto.session.ledger import Recorded, freeze, groups_of, records, seal
 from panto.session.read import Lineage, commit_at
@@ -40,7 +40,7 @@ class Handle(Struct, frozen=True):
 class Entry(Struct, frozen=True):
     """One commit to append: command ids with intents, and the events of each (None: decide refused, with `refusal`).
 
-    `settings` as they are after it; `tokens` and `cost` what it adds.
+    `settings` as they are after it; `tokens` and `cost` what it adds; `manifest` the request recorded before it.
     """
 
     commands: tuple[tuple[str, str], ...]
@@ -50,6 +50,7 @@ class Entry(Struct, frozen=True):
     settings: Settings
     tokens: int = 0
     cost: float | None = None
+    manifest: Staged | None = None
 
 
 class Landing(Struct, frozen=True):
@@ -148,7 +149,7 @@ def _write(db: sqlite3.Connection, handle: Handle, bodies: Bodies, entry: Entry,
     try:
         data = freeze(groups)
         for staged in entry.staged:
-            bodies.put(db, staged, handle.lease)
+            bodies.put(db, staged, handle.lease, entry.manifest if staged.data.endswith(MANIFEST) else None)
         staged_names = {staged.digest for staged in entry.staged}
         every = [event for events in entry.events for event in events]
         for name in {name for event in every for name in named(event)} - staged_names:

@@ -10,18 +10,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from panto.schema.bodies import Body
 from panto.schema.codec import BadText, Digest, canonical, decode_own, digest
 from panto.schema.errors import Corrupt, Missing
+from panto.session import delta
 
 if TYPE_CHECKING:
     import sqlite3
 
 INLINE = 256 * 1024
 """The largest body that is stored as a row, in bytes."""
+
+
+DEEPEST = 64
+"""Differences that stand on each other at most: what reading such a body costs."""
+
+MANIFEST = b'"type":"request_manifest"}'
+"""How the canonical form of a request's manifest ends."""
 
 
 class Staged(Struct, frozen=True):
@@ -87,19 +94,33 @@ class Bodies:
         for folder in (path.parent, *((path.parent.parent,) if made else ())):
             _sync(folder)
 
-    def put(self, db: sqlite3.Connection, staged: Staged, lease: str) -> None:
+    def put(self, db: sqlite3.Connection, staged: Staged, lease: str, base: Staged | None = None) -> None:
         """Store a body once; the same bytes again change nothing. Large ones are files already.
 
         (A writer that was stopped for long may find its file collected: then the body becomes a row after all.)
+        `base`: a stored body that this one mostly repeats, so that only the difference needs to be kept.
         """
         key = bytes.fromhex(staged.digest)
-        large = self.large(staged) and self.path(staged.digest).exists()
-        db.execute(
-            "INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)",
-            (key, len(staged.data), None if large else staged.data),
-        )
-        if large:
+        if self.large(staged) and self.path(staged.digest).exists():
+            db.execute("INSERT OR IGNORE INTO body(digest, size) VALUES(?, ?)", (key, len(staged.data)))
             db.execute("DELETE FROM claim WHERE digest = ? AND lease = ?", (key, lease))
+            return
+        data, ground, depth = staged.data, None, 0
+        if base is not None and base.digest != staged.digest:
+            query = "SELECT id, depth FROM body WHERE digest = ? AND data IS NOT NULL AND depth < ?"
+            row = db.execute(query, (bytes.fromhex(base.digest), DEEPEST)).fetchone()
+            difference = delta.between(base.data, staged.data)
+            if row is not None and len(difference) < len(data) // 2:
+                data, ground, depth = difference, row[0], row[1] + 1
+        db.execute(
+            "INSERT OR IGNORE INTO body(digest, size, data, base, depth) VALUES(?, ?, ?, ?, ?)",
+            (key, len(staged.data), data, ground, depth),
+        )
+
+    def put_row(self, db: sqlite3.Connection, staged: Staged) -> None:
+        """Store a body as a row, whatever its size."""
+        row = (bytes.fromhex(staged.digest), len(staged.data), staged.data)
+        db.execute("INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)", row)
 
     def has(self, db: sqlite3.Connection, name: Digest) -> bool:
         """Whether a body is stored (not whether it is intact)."""
@@ -108,7 +129,7 @@ class Bodies:
 
     def read(self, db: sqlite3.Connection, name: Digest) -> bytes:
         """The bytes of a body, proven. Raises Missing or Corrupt; both name the digest."""
-        row = db.execute("SELECT data FROM body WHERE digest = ?", (bytes.fromhex(name),)).fetchone()
+        row = db.execute("SELECT data, base FROM body WHERE digest = ?", (bytes.fromhex(name),)).fetchone()
         if row is None:
             raise Missing(f"body {name} is not in the store")
         data: bytes = row[0]
@@ -117,9 +138,25 @@ class Bodies:
                 data = self.path(name).read_bytes()
             except FileNotFoundError:
                 raise Missing(f"body {name} is not in the store: its file {self.path(name)} is gone") from None
+        elif row[1] is not None:
+            data = self._onto(db, row[1], data)
         if hashlib.sha256(data).hexdigest() != name:
             raise Corrupt(f"body {name} is damaged", "", -1, "run: panto session verify")
         return data
+
+    def _onto(self, db: sqlite3.Connection, base: int | None, data: bytes) -> bytes:
+        """The bytes that a difference means; b"" where what it stands on is gone or damaged."""
+        differences = [data]
+        while base is not None and len(differences) <= DEEPEST + 1:
+            row = db.execute("SELECT data, base FROM body WHERE id = ?", (base,)).fetchone()
+            if row is None or row[0] is None:
+                return b""
+            differences.append(row[0])
+            base = row[1]
+        whole = differences.pop()
+        while differences:
+            whole = delta.apply(whole, differences.pop())
+        return whole
 
     def value(self, db: sqlite3.Connection, name: Digest) -> Body | None:
         """A body as a value; None where it is missing, damaged, or not one of `Body`. For showing."""
@@ -147,7 +184,3 @@ def _sync(folder: Path) -> None:
     finally:
         os.close(handle)
 
-
-def encode(value: object) -> bytes:
-    """Compact bytes for caches that only panto reads."""
-    return msgspec.msgpack.encode(value)

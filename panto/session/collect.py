@@ -52,11 +52,17 @@ def collect(db: sqlite3.Connection, bodies: Bodies) -> Collected:
         name = kept.outcome if isinstance(kept, SubmitCallResult) else kept.outcome_digest
         if name is not None:
             db.execute("INSERT OR IGNORE INTO reached VALUES(?)", (bytes.fromhex(name),))
+    # What a kept body is a difference from is kept with it.
+    db.execute(
+        "WITH RECURSIVE ground(id) AS (SELECT base FROM body JOIN reached USING (digest) WHERE base IS NOT NULL"
+        " UNION SELECT body.base FROM body JOIN ground USING (id) WHERE body.base IS NOT NULL)"
+        " INSERT OR IGNORE INTO reached SELECT digest FROM body JOIN ground USING (id)"
+    )
     keep = "digest IN (SELECT digest FROM reached) OR digest IN (SELECT digest FROM claim)"
-    gone = db.execute(f"SELECT digest, size, data IS NULL FROM body WHERE NOT ({keep})").fetchall()
-    db.executemany("DELETE FROM body WHERE digest = ?", [(digest,) for digest, _, _ in gone])
+    gone = db.execute(f"SELECT digest, size FROM body WHERE NOT ({keep}) ORDER BY depth DESC").fetchall()
+    db.executemany("DELETE FROM body WHERE digest = ?", [(digest,) for digest, _ in gone])
     files = _files(db, bodies)
-    return Collected(commits, len(gone), files, sum(size for _, size, _ in gone))
+    return Collected(commits, len(gone), files, sum(size for _, size in gone))
 
 
 def _reach(db: sqlite3.Connection, bodies: Bodies, commit: Commit) -> None:

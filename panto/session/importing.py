@@ -44,6 +44,7 @@ class Draft:
         self.bad: list[tuple[int, str, bytes]] = []
         self.bodies = 0
         self.ended = False
+        self.manifest: Staged | None = None
         self._number = 0
 
     def take(self, lines: list[bytes]) -> list[Staged]:

@@ -132,7 +132,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, bodies: Bodies) -> l
     segments = _rows(old, _SEGMENT, "segment")
     new.executemany(f"INSERT INTO segment({_SEGMENT}) VALUES({_marks(9)})", segments)
     for row in _body_rows(old):
-        new.execute("INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)", row)
+        new.execute("INSERT OR IGNORE INTO body(id, digest, size, data, base, depth) VALUES(?, ?, ?, ?, ?, ?)", row)
     sessions = _rows(old, _SESSION, "session")
     heads = {row[0]: row[3] for row in sessions}
     for segment in segments:
@@ -163,7 +163,7 @@ def _body_rows(old: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
     last = max((n for n in known if isinstance(n, int)), default=0)
     for number in range(1, last + 1):
         try:
-            row = old.execute("SELECT digest, size, data FROM body WHERE id = ?", (number,)).fetchone()
+            row = old.execute("SELECT id, digest, size, data, base, depth FROM body WHERE id = ?", (number,)).fetchone()
         except sqlite3.DatabaseError:
             continue
         if row is not None:

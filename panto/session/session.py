@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from panto.schema.bodies import RequestManifest
 from panto.schema.errors import OwnershipLost, PantoError, Refused, StorageFailed, ViewOnly
 from panto.schema.events import AnyEvent, CheckpointMade, ModelStepCompleted
 from panto.schema.signals import Fact
+from panto.session import kept
 from panto.session.append import Entry, Handle, Landing, append, lost
 from panto.session.bodies import Staged
 from panto.session.command import Command
@@ -83,6 +85,7 @@ class Session(Reader):
         self._on_lost: list[Callable[[], None]] = []
         self._drained: list[asyncio.Future[None]] = []
         self._saving = False
+        self._manifest: Staged | None = None
 
     # --- writing ---
 
@@ -123,11 +126,13 @@ class Session(Reader):
 
     async def keep(self, settlement: Settlement, *bodies: Staged) -> None:
         """Store what a call came to, outside the ledger, where its commit cannot be made now: recovery settles it."""
-        await self._store.keep_outcome(self.id, settlement, bodies)
+        store, id = self._store.bodies, self.id
+        await self._store.writer.run(lambda db: kept.put(db, store, id, settlement, bodies))
 
     async def kept(self) -> Mapping[str, Settlement]:
         """Settlements that were stored and not committed, by effect: what `recovery` takes."""
-        return await self._store.kept_outcomes(self.id)
+        id = self.id
+        return await self._store.reader.run(lambda db: kept.get(db, id), plain=True)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Be told, once, when another process has taken this session over."""
@@ -216,7 +221,8 @@ class Session(Reader):
         except Refused as refusal:
             return Entry(proposal.names, None, refusal, proposal.staged, state.settings), state
         tokens, cost = _spent(events)
-        return Entry(proposal.names, events, None, proposal.staged, after.settings, tokens, cost), after
+        entry = Entry(proposal.names, events, None, proposal.staged, after.settings, tokens, cost, self._manifest)
+        return entry, after
 
     def _landed(self, writing: asyncio.Future[tuple[Landing, ...]]) -> None:
         flight, self._flight = self._flight, []
@@ -240,7 +246,9 @@ class Session(Reader):
             return
         values = dict(landing.values)
         for staged in entry.staged:
-            if staged.value is not None:
+            if isinstance(staged.value, RequestManifest):
+                self._manifest = staged  # the next one will mostly repeat it
+            elif staged.value is not None:
                 values[staged.digest] = staged.value
                 self._recent.put(staged.digest, staged.value, len(staged.data))
         if landing.status == "written":

@@ -13,8 +13,8 @@ import msgspec
 from panto.schema.codec import derive_id
 from panto.schema.errors import Corrupt, Refused, StorageFailed, ViewOnly
 from panto.schema.events import AnyEvent
-from panto.schema.queries import SessionRow
-from panto.session import catalog, connect, lease, ownership
+from panto.schema.queries import History, SessionRow
+from panto.session import catalog, connect, kept, lease, ownership
 from panto.session.append import Entry, Handle, append
 from panto.session.bodies import Bodies, Staged
 from panto.session.commands import ChangeCwd, ChangeMode, ChangeModel, ChangeReasoning, ChangeTitle, SubmitInput
@@ -24,9 +24,9 @@ from panto.session.ids import is_id, new_id
 from panto.session.ledger import Commit
 from panto.session.machine import decide
 from panto.session.ownership import Birth, Taken
+from panto.session.page import page
 from panto.session.projection import Projection, empty, save, whole
-from panto.session.read import commits
-from panto.session.recovery import Settlement
+from panto.session.read import commits, lineage
 from panto.session.session import Session
 from panto.session.upkeep import Upkeep
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from panto.session.catalog import Hit
-    from panto.session.command import Command
+    from panto.session.command import Command, Position
     from panto.session.rescue import Rescued
     from panto.session.viewer import Viewer
 
@@ -236,6 +236,16 @@ class Store(Upkeep):
             lambda db: catalog.rows(db, cwd=cwd, words=words, limit=limit, all=all, under=under), plain=True
         )
 
+    async def history(self, name: str, before: Position | None = None, limit: int = 400) -> History:
+        """The newest page of a session's facts, without opening or folding it: what a screen can show at once."""
+        bodies = self.bodies
+
+        def job(db: sqlite3.Connection) -> History:
+            id = catalog.resolve(db, name)
+            return page(db, bodies, id, lineage(db, id), before, limit)
+
+        return await self.reader.run(job, plain=True)
+
     async def prompts(self, cwd: str = "", limit: int = 500) -> tuple[str, ...]:
         """What people said in sessions of this directory ("" any), newest first, each text once."""
         return await self.reader.run(lambda db: catalog.prompts(db, cwd, limit), plain=True)
@@ -319,6 +329,8 @@ class Store(Upkeep):
             ownership.let_go(db, handle)
             if live is not None:
                 save(db, session.id, live.seq, live.digest, data)
+                if live.state.run is None:
+                    kept.drop(db, session.id)
 
         try:
             await self.writer.run(job)
@@ -326,29 +338,6 @@ class Store(Upkeep):
             pass  # the lease runs out by itself, the cache is made anew
         finally:
             self._opening.discard(session.id)
-
-    async def keep_outcome(self, id: str, settlement: Settlement, bodies: tuple[Staged, ...]) -> None:
-        """Store a settlement that cannot be committed now."""
-        data = msgspec.json.encode(settlement)
-
-        def job(db: sqlite3.Connection) -> None:
-            for staged in bodies:
-                db.execute(
-                    "INSERT OR IGNORE INTO body(digest, size, data) VALUES(?, ?, ?)",
-                    (bytes.fromhex(staged.digest), len(staged.data), staged.data),
-                )
-            db.execute("INSERT OR IGNORE INTO outcome VALUES(?, ?, ?)", (id, settlement.effect, data))
-
-        await self.writer.run(job)
-
-    async def kept_outcomes(self, id: str) -> dict[str, Settlement]:
-        """Stored settlements by effect."""
-
-        def job(db: sqlite3.Connection) -> dict[str, Settlement]:
-            rows = db.execute("SELECT effect, command FROM outcome WHERE segment = ?", (id,)).fetchall()
-            return {effect: msgspec.json.decode(data, type=Settlement) for effect, data in rows}
-
-        return await self.reader.run(job, plain=True)
 
     def _renew(self) -> None:
         handles = tuple(session.handle for session in self._open.values())

@@ -16,7 +16,7 @@ from panto.session import collect as collecting
 from panto.session import connect, importing, lease, ownership, transfer
 from panto.session import repair as repairing
 from panto.session import verify as verifying
-from panto.session.bodies import Staged
+from panto.session.bodies import MANIFEST, Staged
 from panto.session.disk import Failed
 from panto.session.importing import Draft, Imported
 from panto.session.read import Lineage, lineage
@@ -63,7 +63,7 @@ async def import_(store: Store, path: pathlib.Path) -> Imported:
     try:
         with await asyncio.to_thread(open, path, "rb") as file:
             while lines := await asyncio.to_thread(_some, file):
-                await _keep(store, await asyncio.to_thread(draft.take, lines))
+                await _keep(store, draft, await asyncio.to_thread(draft.take, lines))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     holder = store.holder()
@@ -89,7 +89,7 @@ def _some(file: BinaryIO) -> list[bytes]:
     return lines
 
 
-async def _keep(store: Store, staged: list[Staged]) -> None:
+async def _keep(store: Store, draft: Draft, staged: list[Staged]) -> None:
     """Store bodies that no commit names yet, claimed until the import is finished."""
     large = tuple(each for each in staged if store.bodies.large(each))
     if large:
@@ -101,7 +101,9 @@ async def _keep(store: Store, staged: list[Staged]) -> None:
     def job(db: sqlite3.Connection) -> None:
         lease.put(db, holder)
         for each in staged:
-            store.bodies.put(db, each, holder.id)
+            manifest = each.data.endswith(MANIFEST)
+            store.bodies.put(db, each, holder.id, draft.manifest if manifest else None)
+            draft.manifest = each if manifest else draft.manifest
         store.bodies.claim(db, holder.id, (each.digest for each in staged))
 
     await store.writer.run(job)
