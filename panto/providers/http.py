@@ -194,4 +194,6 @@ def translate(error: Exception, host: str, settings: NetworkSettings) -> Failure
         return Failure(
             "invalid_request", f"{host or 'the URL'} cannot be asked: {reason}", hint="Check base_url.", again=False
         )
+    if isinstance(error, httpx.RemoteProtocolError) and "closed connection" in reason or "disconnected" in reason:
+        return Failure("connection", f"{host} closed the connection in the middle of its answer")
     return Failure("connection", f"the connection to {host} broke: {reason}")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from panto.remote import stdio
+from panto.remote import stdio, words
 from panto.remote.jsonl import FAILED, INTERRUPTED, PROVIDER, USAGE, Teller, ended, line
 from panto.remote.requests import BadRequest, read_request
 from panto.schema import ops
@@ -215,7 +215,7 @@ class Run:
         elif kind == "notice":
             stdio.say(f"panto: {record['text']}")
         elif kind == "retry":
-            stdio.say(f"panto: {record['cause']}; trying again in {record['wait_s']:.0f} s")
+            stdio.say(f"panto: {record['cause']}; trying again in {words.seconds(float(str(record['wait_s'])))}")
 
     def _interrupted(self) -> int:
         self._put(ended("interrupted", "cancelled", "interrupted", self._teller.primary))

@@ -112,7 +112,7 @@ class Lines:
                 self.say("(The answer broke off. It is asked for again; what was read so far does not count.)")
                 self.streamed = False
             case sg.RetryWaiting():
-                self.say(f"({update.cause}. Trying again in {update.wait_s:.0f} seconds.)")
+                self.say(f"({update.cause}. Trying again in {words.seconds(update.wait_s)}.)")
             case sg.Noticed():
                 self.say(f"Note: {update.text}" + (f" {update.hint}" if update.hint else ""))
             case sg.InputReturned():

@@ -22,6 +22,11 @@ def clean(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
+def seconds(wait_s: float) -> str:
+    """A wait for people: whole seconds, and tenths of a short one."""
+    return f"{wait_s:.0f} s" if wait_s >= 3 else f"{wait_s:.1f} s"
+
+
 def view_lines(view: View) -> Iterator[str]:
     """A view as lines, not cleaned."""
     match view:
