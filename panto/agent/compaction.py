@@ -49,6 +49,9 @@ PIECE = 0.6
 CUT = 2000
 """Characters of a tool result that a summary request carries."""
 
+HOPELESS = 1.5
+"""Share of the window above which an estimate is surely too much: nothing is sent."""
+
 ATTEMPTS = 2
 """Automatic attempts without progress, after which the person is told what fills the window."""
 
@@ -74,6 +77,22 @@ def due(control: Control, setup: Setup, frozen: Frozen) -> bool:
     if not setup.compact_at or control.compactions >= ATTEMPTS:
         return False
     return control.crowded or frozen.tokens > setup.compact_at * window(setup)
+
+
+def hopeless(setup: Setup, frozen: Frozen) -> str:
+    """Why no server could take this request, whatever is summarised ("" it may)."""
+    size = setup.model.spec.context
+    if not size or frozen.tokens < HOPELESS * size:
+        return ""
+    largest_message = max((estimate(message) for message in frozen.request.messages), default=0)
+    one = f"; one message alone has about {_thousands(largest_message)}" if largest_message > size else ""
+    takes = f"{setup.model.label} takes {_thousands(size)}"
+    way = "/rewind takes it back" if one else largest(setup)
+    return f"not sent: about {_thousands(frozen.tokens)} tokens, and {takes}{one}. {way}."
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / 1e6:.1f}M" if tokens >= 1_000_000 else f"{tokens / 1000:.0f}k"
 
 
 async def automatic(ports: Ports, control: Control, setup: Setup) -> None:

@@ -83,6 +83,10 @@ async def detour(ports: Ports, control: Control, setup: Setup, settled: Step, ru
     if crowded:
         await compaction.automatic(ports, control, setup)
         return True
+    if hopeless := compaction.hopeless(setup, frozen):
+        await commit_end(ports, Step((*settled.commands, FailRun(run=run.run, reason="context", message=hopeless)),
+                                     settled.bodies))  # fmt: skip
+        return True
     return await add_context(ports, control, run)
 
 

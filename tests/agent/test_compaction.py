@@ -54,7 +54,7 @@ def test_a_context_near_the_window_is_summarised_on_the_way_and_the_work_goes_on
 
 def test_compacting_by_hand_keeps_the_history_on_screen_whole_and_survives_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": "One."}, {"text": "Two."}, {"text": "Three."}, {"text": "SUM"}, context=200)
+        tables = scripted({"text": "One."}, {"text": "Two."}, {"text": "Three."}, {"text": "SUM"}, context=2_000)
         async with house(tmp_path, tables, compact_at=0) as at:
             for text in ("a" * 90, "b" * 90, "c" * 90):
                 await at.prompt(text)
@@ -89,12 +89,24 @@ def test_an_overflow_makes_room_and_asks_again(tmp_path: Path) -> None:
 
 def test_without_progress_the_person_is_told_what_fills_the_window(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": "One."}, {"text": "Two."}, *[{"text": "S"}] * 6, context=100)
+        tables = scripted({"text": "One."}, {"text": "Two."}, *[{"text": "S"}] * 6, context=1_000)
         async with house(tmp_path, tables) as at:
             await at.prompt("go")
             assert at.records()[-1]["status"] == "completed"
             notices = [u.text for u in at.seen if isinstance(u, Noticed)]
             assert any("fixed parts" in text and "tools" in text for text in notices)
+
+    asyncio.run(main())
+
+
+def test_what_no_summary_can_make_fit_is_not_sent_and_says_why(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "?"}, context=10_000), attended=False) as at:
+            await at.prompt("x" * 500_000)
+            last = at.records()[-1]
+            assert last["status"] == "failed"
+            assert "one message alone has about 125k" in str(last["error"]) and "takes 10k" in str(last["error"])
+            assert not [r for r in requests(at) if not is_summary(r)]
 
     asyncio.run(main())
 
