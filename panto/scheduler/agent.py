@@ -81,6 +81,8 @@ class Agent:
         self._keeper = keeper
         self._texts: dict[str, str] = {}
         self._returned: list[str] = []
+        self.wants_model = False
+        """Whether a turn waits because there was no usable model for it."""
         self._parts: tuple[prompts.Part, ...] | None = None
         ports = Ports(
             session=session, context=Context(session), setup=self.setup,
@@ -290,6 +292,7 @@ class Agent:
                 self._texts.setdefault(name, message_text(body.message))
 
     def _rest(self, parked: Parked | None) -> None:
+        self.wants_model = parked is not None and isinstance(parked.problem, UsageError)
         self._keeper.rested(self, parked)
         self._status()
 

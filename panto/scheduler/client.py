@@ -177,7 +177,10 @@ class LocalClient:
         shared = self.scheduler.shared
         match op:
             case ops.SetModel():
-                await self.find(op.agent).set_config(model=op.model, reasoning=op.reasoning or None)
+                agent = self.find(op.agent)
+                await agent.set_config(model=op.model, reasoning=op.reasoning or None)
+                if agent.wants_model:
+                    await agent.mailbox.resume()
                 if op.default:
                     shared.save_model(op.model, op.reasoning)
             case ops.SetReasoning():

@@ -260,7 +260,6 @@ def test_without_a_model_the_prompt_is_kept_and_sent_when_there_is_one(tmp_path:
             await at.prompt("anybody?")
             assert [u.text for u in at.seen if isinstance(u, Noticed)] == ["no model is chosen"]
             await at.client.submit(ops.SetModel("fake:m"))
-            await at.client.submit(ops.Continue())
             await at.rest()
             assert at.records()[-1]["text"] == "Hello."
 
