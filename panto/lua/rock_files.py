@@ -88,6 +88,8 @@ def _install_from(spec: Rockspec, folder: Path, tree: Path, have: Iterable[str])
         data = _read(source, folder)
         name = module.replace(".", "/")
         place = target / name / "init.lua" if Path(file).name == "init.lua" else target / f"{name}.lua"
+        if not file.endswith(".lua"):  # data: in the module's folder under its own name
+            place = (target / name).parent / Path(file).name
         _place(place, target)
         place.write_bytes(data)
         files.append(place.relative_to(tree).as_posix())

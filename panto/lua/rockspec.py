@@ -15,7 +15,8 @@ from panto.schema.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Rockspec:
-    """What a rock is. `modules`: module name -> source file; `other` says why it is not pure Lua ("" it is)."""
+    """What a rock is. `modules`: module name -> source file, also of data files (those of `install.lua`); `other` says
+    why it is not pure Lua ("" it is)."""
 
     name: str
     version: str
@@ -66,7 +67,7 @@ def _rockspec(table: Any, name: str) -> Rockspec:
     if kind not in ("builtin", "module", "none"):
         other = f"its build type is {kind}"
     elif len(modules) != len(build.get("modules") or {}) + len(installed) or not all(
-        file.endswith(".lua") for file in modules.values()
+        file.endswith(".lua") for name, file in modules.items() if name not in installed
     ):
         other = "it has parts in C"
     needs = table.get("dependencies") or []
