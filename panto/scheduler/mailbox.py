@@ -169,10 +169,10 @@ class Mailbox:
             state = self.session.state
             if state.turn is not None and state.turn.status == "attempt_failed":
                 await self.session.commit(turns.again(state.turn))
-            elif state.turn is None and state.inputs:
-                await self.session.commit(turns.create(tuple(state.inputs)))
             elif state.turn is None:
-                return
+                if not (due := turns.follow(state)):
+                    return
+                await self.session.commit(*due)
             if state.run is not None and not self.ports.setup().attended:
                 await answers.refuse(self.session, state.run)
             self._start()

@@ -147,13 +147,14 @@ class Scheduler:
     ) -> Agent:
         """Open or create an agent made by another (`opener`: its session id). What is not given is the opener's, live.
 
+        Opener "": made by nobody (scripts, the library): a primary, or one under `under`, with the process's defaults.
         An id that is already open here gives the same agent; its handles are counted. `system` is written once, at
         creation. Raises UsageError (unknown model, an id of another scope), Owned.
         """
-        parent = self.agents[opener]
+        parent = self.agents[opener] if opener else None
         if model:
             self.shared.catalog.resolve(model)
-        primary = under or parent.session.under or parent.id
+        primary = under or (parent.session.under or parent.id if parent else "")
         async with self._door(session_id or new_id()):
             if session_id in self.agents:
                 self.agents[session_id].handles += 1
@@ -161,8 +162,9 @@ class Scheduler:
             session = await self._existing(session_id, primary) if session_id else None
             if session is None:
                 session = await self.shared.store.create(
-                    cwd=parent.cwd, model=model, reasoning=reasoning, id=session_id or None, under=primary,
-                    opener=opener, depth=parent.session.depth + 1, title=title,
+                    cwd=parent.cwd if parent else self.shared.cwd, model=model, reasoning=reasoning,
+                    id=session_id or None, under=primary or None, opener=opener or None, title=title,
+                    depth=parent.session.depth + 1 if parent else bool(primary),
                 )  # fmt: skip
                 given = None if tools is None else tuple(tools)
                 body = stage(AgentSetup(tools=given, system=tuple(system), base_prompt=base_prompt))
@@ -223,7 +225,7 @@ class Scheduler:
 
         A known `id` submits nothing again: a settled turn's job has its result at once, a parked one is continued.
         """
-        if agent.in_turn or agent.job is not None:
+        if agent.job is not None or (agent.in_turn and agent.session.state.turn is not None):
             raise UsageError("agent is in a turn")
         message = prompt if isinstance(prompt, Message) else Message("user", (Text(prompt),), metadata or {})
         name = id or derive_id("job", agent.id, len(agent.session.view.turns), *agent.session.head)
@@ -303,6 +305,8 @@ class Scheduler:
     async def close(self) -> None:
         """Park everything and release every session."""
         agents = tuple(self.agents.values())
+        for agent in agents:
+            agent.mailbox.closed = True
         await asyncio.gather(*(agent.mailbox.park() for agent in agents))
         for agent in agents:
             agent.handles = 1

@@ -138,7 +138,7 @@ def test_escape_during_compaction_leaves_the_context_as_it_was(tmp_path: Path) -
 
 def test_escape_stops_a_compaction_by_hand_and_a_persons_own_command(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": "One."}, {"text": "Two."}, SLOW, {"text": "Three."}, context=200)
+        tables = scripted({"text": "One."}, {"text": "Two."}, SLOW, {"text": "Three."})
         async with house(tmp_path, tables, compact_at=0) as at:
             for text in ("a" * 400, "b" * 400):
                 await at.prompt(text)
