@@ -47,10 +47,6 @@ TABLE: tuple[KeyRow, ...] = (
 
 CHORD = {"s": "sessions", "a": "agents", "m": "model", "t": "tree", "e": "editor"}
 
-FORBIDDEN = ("ctrl+b", "ctrl+q", "ctrl+s", "ctrl+h", "ctrl+i", "ctrl+m", "ctrl+backslash", "f10", "f11")
-"""Keys that belong to tmux, flow control or the terminal itself; a configuration may take them all the same."""
-
-
 class Keys:
     """The table in force."""
 

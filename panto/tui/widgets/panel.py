@@ -138,8 +138,3 @@ def ruled(left: Sequence[Run], right: Sequence[Run], width: int, style: Style, r
     tail = [(" ", PLAIN), *cut_runs(right, max(0, width - 8)), (" " + rule * 2, style)] if right else []
     used = sum(width_of(text) for text, _ in [*head, *tail])
     return line([*head, (rule * max(ends, width - used), style), *tail])
-
-
-def plain(line_: Line) -> str:
-    """A line's characters, for tests and copying."""
-    return line_.text.rstrip()
