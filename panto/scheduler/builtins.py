@@ -45,7 +45,8 @@ def _need(arguments: str, usage: str) -> str:
 def _settings(client: LocalClient) -> tuple[Command, ...]:
     def mode(arguments: str, agent: str) -> ops.Op:
         if arguments not in get_args(Mode):
-            raise UsageError(f"{arguments or 'nothing'!r} is not a mode", "plan, ask, auto or yolo")
+            said = f"{arguments!r} is not a mode" if arguments else "say which mode"
+            raise UsageError(said, "plan, ask, auto or yolo")
         return ops.SetMode(cast(Mode, arguments), agent=agent)
 
     async def models(text: str) -> tuple[str, ...]:
@@ -83,6 +84,10 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
         await client.submit(ops.Rewind(turn.turn, files, context.agent))
         context.show(f"rewound to before: {turn.text[:80]}")
 
+    async def rename(arguments: str, context: CommandContext) -> None:
+        await client.submit(ops.Rename(_need(arguments, "/rename TITLE")))
+        context.show(f"this session is now called: {arguments}")
+
     async def sessions(text: str) -> tuple[str, ...]:
         rows = await client.scheduler.shared.store.list(cwd=client.agent.cwd, words=text, limit=20)
         return tuple(row.short for row in rows)
@@ -98,8 +103,7 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
         Command("resume", "open another session",
                 _op(client, lambda a, g: ops.OpenSession(_need(a, "/resume ID"))), "id", complete=sessions),
         Command("fork", "a session of its own from here", _op(client, lambda a, g: ops.Fork(agent=g))),
-        Command("rename", "give this session a title",
-                _op(client, lambda a, g: ops.Rename(_need(a, "/rename TITLE"))), "title"),
+        Command("rename", "give this session a title", rename, "title"),
         Command("rewind", "take back the last turns, with files if asked", rewind, "[number] [files]"),
         Command("compact", "go on from a summary", _op(client, lambda a, g: ops.Compact(a, g)), "[instructions]"),
         Command("export", "write this session to a file", export, "[file.md|.html|.jsonl]"),

@@ -192,7 +192,7 @@ class LocalClient:
             case ops.Rewind():
                 await self._rewind(self.find(op.agent), op)
             case ops.Fork():
-                await self._switch(lambda: self.scheduler.fork(self.find(op.agent).id, op.turn))
+                await self._fork(self.find(op.agent), op.turn)
             case ops.NewSession():
                 here = self._agent
                 await self._switch(
@@ -299,8 +299,8 @@ class LocalClient:
         except (ProviderError, Refused) as error:
             self.show(f"not compacted: {error.message}", level="wrong", hint=error.hint, key="compact")
             return
-        said = {None: "not compacted: it was stopped", False: "nothing to compact yet"}
-        self.show(said.get(done, "compacted: the model goes on from a summary"), key="compact")
+        said = {None: "not compacted: it was stopped", False: "nothing to compact yet", True: "compacted"}
+        self.show(said[done], key="compact")
 
     async def _rewind(self, agent: Agent, op: ops.Rewind) -> None:
         if agent.in_turn:
@@ -333,6 +333,14 @@ class LocalClient:
         self.observe("session_start", agent)
         self._hear(SessionOpened(agent.id, read_only=viewer is not None))
         self._hear(agent.status())
+
+    async def _fork(self, of: Agent, turn: str) -> None:
+        """A session of its own from here, or from just before a turn: what was said in it comes back to be edited."""
+        name = of.name
+        await self._switch(lambda: self.scheduler.fork(of.id, turn))
+        self.show(f"a session of its own now, forked from: {name}")
+        for name in tuple(self._agent.session.state.inputs):
+            await self._agent.mailbox.withdraw(name)
 
     async def _open(self, op: ops.OpenSession) -> None:
         store = self.scheduler.shared.store

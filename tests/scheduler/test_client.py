@@ -1,0 +1,70 @@
+"""What a person does around turns: forks, titles, modes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from panto.schema import ops, queries
+from panto.schema.errors import UsageError
+from panto.schema.signals import InputReturned
+from tests.scheduler.house import call, house, scripted
+
+
+def test_a_fork_from_before_a_turn_gives_its_words_back_to_be_edited(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "One."}, {"text": "Two."}, {"text": "Three."})) as at:
+            await at.prompt("first")
+            await at.prompt("second")
+            turns = await at.client.ask(queries.AskTurns())
+            before = at.client.primary
+            await at.client.submit(ops.Fork(turns[1].turn))
+            assert at.client.primary != before
+            await at.until(lambda: any(isinstance(u, InputReturned) for u in at.seen))
+            assert [u.text for u in at.seen if isinstance(u, InputReturned)] == ["second"]
+            assert not at.agent.session.state.inputs
+            await at.prompt("another second")
+            assert [t.text for t in await at.client.ask(queries.AskTurns())] == ["first", "another second"]
+
+    asyncio.run(main())
+
+
+def test_a_mode_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted()) as at:
+            with pytest.raises(UsageError, match="say which mode"):
+                await at.client.submit(ops.RunCommand("/mode"))
+            with pytest.raises(UsageError, match="no command /nosuch"):
+                await at.client.submit(ops.RunCommand("/nosuch"))
+
+    asyncio.run(main())
+
+
+def test_a_persons_own_command_goes_along_with_the_next_prompt_unless_hidden(tmp_path: Path) -> None:
+    async def main() -> None:
+        from tests.agent.test_turns import requests, told
+
+        async with house(tmp_path, scripted({"text": "I saw it."})) as at:
+            await at.client.submit(ops.RunShell("echo seen"))
+            await at.client.submit(ops.RunShell("echo secret", hidden=True))
+            assert not at.agent.in_turn and not requests(at)
+            await at.prompt("what did it print?")
+            sent = "\n".join(told(m) for m in requests(at)[0].messages)
+            assert "seen" in sent and "secret" not in sent
+
+    asyncio.run(main())
+
+
+def test_a_rewind_puts_files_back_only_when_asked(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted({"calls": [call("write", path="f", content="new\n")]}, {"text": "Done."})
+        async with house(tmp_path, tables) as at:
+            await at.prompt("write it")
+            (turn,) = await at.client.ask(queries.AskTurns())
+            assert turn.files
+            await at.client.submit(ops.Rewind(turn.turn, files=True))
+            assert not (at.cwd / "f").exists()
+
+    asyncio.run(main())
