@@ -107,7 +107,7 @@ end
 
 local function open_new(child)
   local spec, profile = child.spec, child.spec.profile
-  local choice = models.choose(child.house, spec, profile, child.op:model())
+  local choice = models.choose(spec, profile, child.op:model())
   local tools = spec.tools or child.op:declarations(profile)
   local system = spec.system or profile and profile.prompt
   child.agent = panto.agent {
@@ -119,11 +119,11 @@ local function open_new(child)
 end
 
 local function open_again(child)
-  local spec = child.spec
+  local spec, profile = child.spec, child.spec.profile or {}
   child.agent = panto.agent { session_id = child.id }
   local last = last_choice(child.agent:conversation())
-  local choice = models.choose(child.house, { model = spec.model or last.model, reasoning = spec.reasoning or last.reasoning },
-    spec.profile, child.op:model())
+  local choice = models.choose({ model = spec.model, reasoning = spec.reasoning },
+    { model = last.model or profile.model, reasoning = last.reasoning or profile.reasoning }, child.op:model())
   child.agent:set_config { model = choice.model, reasoning = choice.reasoning }
   return choice
 end

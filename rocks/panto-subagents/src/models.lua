@@ -18,7 +18,7 @@ end
 
 --- await: { model, reasoning } for a child. Raises where the call itself names what is not there; what a profile names is a
 --- wish, and without it the child gets its parent's model.
-function M.choose(house, asked, profile, inherited)
+function M.choose(asked, profile, inherited)
   local reasoning = asked.reasoning or profile and profile.reasoning
   if asked.model then
     if asked.reasoning then return resolved(asked.model, asked.reasoning) end

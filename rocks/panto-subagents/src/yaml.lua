@@ -164,7 +164,9 @@ local function value_after(state, rest, line, indent)
     if not first:find('["\'%[{]') then
       joined = without_comment(rest)
       while state.lines[state.at] and state.lines[state.at].indent > indent do
-        joined = joined .. ' ' .. without_comment(state.lines[state.at].text)
+        local more = state.lines[state.at]
+        if more.text:find('^[%w_.-]+:%s') then fail(more.number, 'this line is indented more than what it follows') end
+        joined = joined .. ' ' .. without_comment(more.text)
         state.at = state.at + 1
       end
     end
