@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from panto.lua import loader
 from panto.lua.api import files, http, models, processes, session, ui
@@ -26,13 +26,13 @@ from panto.lua.registrations import Registrations, Registries
 from panto.lua.sources import LuaSettings, Source, find
 from panto.lua.tool import Workshop
 from panto.lua.uv import UvPump
-from panto.lua.worker import command, digest_of
 from panto.scheduler.client import LocalClient
 from panto.schema.contributions import ExtensionRow
-from panto.tools import frames
 from panto.tools.processes import Spawner
 from panto.tools.sandbox import Sandbox
-from panto.tools.worker import WorkerPool, WorkerSettings
+
+if TYPE_CHECKING:
+    from panto.tools.worker import WorkerPool
 
 
 @dataclass(slots=True)
@@ -113,6 +113,10 @@ class Extensions:
     def _workers(self) -> WorkerPool:
         """The workers of isolated tools, made with the extensions that are active now."""
         if self._pool is None:
+            from panto.lua.worker import command, digest_of
+            from panto.tools import frames
+            from panto.tools.worker import WorkerPool, WorkerSettings
+
             found = [one.source for one in self.loaded.values() if one.state == "active" and one.source.main]
             sources = tuple(frames.Source(s.name, str(s.main), digest_of(s.main)) for s in found if s.main is not None)
             argv = command([str(tree) for tree in self.settings.trees])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panto.lua.bridge import Ref, plain_text
 from panto.lua.driver import Driver, Outcome, Scope, log
@@ -19,7 +19,9 @@ from panto.scheduler.commands import Command, CommandContext, Commands
 from panto.schema.contributions import Contributions, Shortcut, StatusItem, Theme
 from panto.schema.errors import ExtensionError, UsageError
 from panto.tools.registry import Registry
-from panto.tools.worker import WorkerPool
+
+if TYPE_CHECKING:
+    from panto.tools.worker import WorkerPool
 
 COMPLETE_S = 1.0
 

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panto.lua.batch import Batches
 from panto.lua.bridge import Ref, plain_text
@@ -22,7 +22,9 @@ from panto.schema.errors import ToolFailure, UsageError
 from panto.schema.messages import Image, Json, ResultPart, Text, ToolSpec
 from panto.schema.view import View
 from panto.tools.tool import Approval, ToolContext, ToolReply
-from panto.tools.worker import WorkerPool
+
+if TYPE_CHECKING:
+    from panto.tools.worker import WorkerPool
 
 MARGIN_S = 0.03
 """Seconds before the Escape deadline at which a handler that has not returned is closed."""
