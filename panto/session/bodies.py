@@ -4,16 +4,18 @@ the row that names them.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from panto.schema.bodies import Body
-from panto.schema.codec import BadText, Digest, canonical, decode_own, digest
+from panto.schema.codec import Digest, canonical, digest
 from panto.schema.errors import Corrupt, Missing
 from panto.session import delta
 
@@ -47,11 +49,16 @@ def stage(body: Struct | bytes) -> Staged:
     return Staged(digest(data), data, body if isinstance(body, Body) else None)
 
 
+@functools.cache
+def _reader() -> msgspec.json.Decoder[Body]:
+    return msgspec.json.Decoder(Body)
+
+
 def thaw(name: Digest, data: bytes) -> Body:
     """The value of a stored body. Raises Corrupt where these bytes are none."""
     try:
-        return decode_own(data, Body)  # type: ignore[arg-type]
-    except BadText as error:
+        return _reader().decode(data)
+    except msgspec.DecodeError as error:
         raise Corrupt(f"body {name} is not a value panto knows: {error}", "", -1) from None
 
 

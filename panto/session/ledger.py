@@ -6,13 +6,15 @@ covers segment, seq, epoch, time, the previous digest and that body. Events may 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from panto.schema.codec import BadText, canonical, decode_own
+from panto.schema.codec import BadText, canonical
 from panto.schema.errors import Corrupt, Refused
 from panto.schema.events import AnyEvent, Event
 from panto.session.command import Position
@@ -20,6 +22,9 @@ from panto.session.ids import is_digest, is_entity, is_id
 
 CORE = frozenset({"run", "turn", "input", "checkpoint"})
 """Machines whose unknown events make a session view-only."""
+
+CURRENT = 1
+"""The payload version that every event of this version of panto has."""
 
 Upcast = Callable[[dict[str, object]], dict[str, object]]
 UPCASTS: Mapping[tuple[str, int], Upcast] = {}
@@ -93,19 +98,28 @@ class Recorded(Struct, frozen=True):
     event: AnyRecord
 
 
-def records(commit: Commit) -> Iterator[Recorded]:
+def records(commit: Commit) -> tuple[Recorded, ...]:
     """The events of a commit with their positions. Raises Corrupt."""
-    index = 0
-    for group in commit.groups():
-        for event in group.events():
-            yield Recorded((commit.seq, index), commit.time, event)
-            index += 1
+    return tuple(Recorded((commit.seq, n), commit.time, event) for n, event in enumerate(events(commit)))
+
+
+def events(commit: Commit) -> list[AnyRecord]:
+    """The events of a commit, without their groups: what replay needs. Raises Corrupt."""
+    try:
+        known = _reader(_Known).decode(commit.body)
+    except msgspec.DecodeError:
+        return [event for group in commit.groups() for event in group.events()]
+    flat: list[AnyRecord] = [event for _, _, batches in known for _, _, each in batches for event in each]
+    for event in flat:
+        if event.v != CURRENT:
+            return [event for group in commit.groups() for event in group.events()]
+    return flat
 
 
 def seal(segment: str, seq: int, epoch: int, time: int, prev: str, body: bytes) -> str:
     """The digest of a commit."""
-    head = canonical([segment, seq, epoch, time, prev])
-    return hashlib.sha256(head + b"\n" + body).hexdigest()
+    head = f'["{segment}",{seq},{epoch},{time},"{prev}"]\n'  # canonical: ids and digests need no escapes
+    return hashlib.sha256(head.encode("utf-8", "surrogateescape") + body).hexdigest()
 
 
 def seed(
@@ -168,8 +182,21 @@ def _check(group: Group) -> None:
                 raise Refused("stream", f"a fact of {event.machine} {event.entity[:8]} stands in another's stream")
 
 
-_Known = list[tuple[str, str, list[tuple[str, str, list[AnyEvent]]]]]
-_Raw = list[tuple[str, str, list[tuple[str, str, list[msgspec.Raw]]]]]
+_Known: Any = list[tuple[str, str, list[tuple[str, str, list[AnyEvent]]]]]
+_Raw: Any = list[tuple[str, str, list[tuple[str, str, list[msgspec.Raw]]]]]
+
+
+@functools.cache
+def _reader(kind: Any) -> msgspec.json.Decoder[Any]:
+    """A decoder, made once: making one costs far more than a commit."""
+    return msgspec.json.Decoder(kind)
+
+
+def _read(data: bytes, kind: Any) -> Any:
+    try:
+        return _reader(kind).decode(data)
+    except msgspec.DecodeError as error:
+        raise BadText(str(error)) from None
 
 
 class _Peek(Struct):
@@ -180,8 +207,8 @@ class _Peek(Struct):
 def thaw(body: bytes, upcasts: Mapping[tuple[str, int], Upcast] = UPCASTS) -> tuple[Group, ...]:
     """A commit's groups from its bytes. Raises BadText where they are no groups at all."""
     try:
-        known = decode_own(body, _Known)
-        if all(event.v == 1 for _, _, batches in known for _, _, events in batches for event in events):
+        known = _read(body, _Known)
+        if all(event.v == CURRENT for _, _, batches in known for _, _, events in batches for event in events):
             return tuple(
                 Group(name, intent, tuple(Batch(machine, entity, tuple(events)) for machine, entity, events in batches))
                 for name, intent, batches in known
@@ -197,26 +224,22 @@ def thaw(body: bytes, upcasts: Mapping[tuple[str, int], Upcast] = UPCASTS) -> tu
                 for machine, entity, events in batches
             ),
         )
-        for name, intent, batches in decode_own(body, _Raw)
+        for name, intent, batches in _read(body, _Raw)
     )
-
-
-CURRENT = 1
-"""The payload version that every event of this version of panto has."""
 
 
 def _event(machine: str, entity: str, data: bytes, upcasts: Mapping[tuple[str, int], Upcast]) -> AnyRecord:
     try:
-        peek = decode_own(data, _Peek)
+        peek = _read(data, _Peek)
     except BadText:
         return Unknown(machine, entity, "", 0, data)
     version, raw = peek.v, data
     while (peek.type, version) in upcasts:
-        payload = decode_own(raw, dict[str, object])
+        payload = _read(raw, dict[str, object])
         raw = msgspec.json.encode({**upcasts[peek.type, version](payload), "v": version + 1})
         version += 1
     try:
-        event: AnyEvent = decode_own(raw, AnyEvent)  # type: ignore[arg-type]
+        event: AnyEvent = _read(raw, AnyEvent)
     except BadText:
         return Unknown(machine, entity, peek.type, peek.v, data)
     if version != getattr(type(event), "current", CURRENT):

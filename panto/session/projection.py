@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ from panto.schema.errors import Corrupt
 from panto.session.context import Context
 from panto.session.evolve import evolve
 from panto.session.fold import fold
-from panto.session.ledger import CORE, Commit, Recorded, Unknown, records
+from panto.session.ledger import CORE, AnyRecord, Commit, Unknown, events
 from panto.session.read import Lineage, birth, commits
 from panto.session.state import State
 from panto.session.view import View
@@ -36,27 +37,25 @@ class Projection(Struct):
     count: int = 0
     folded: int = 0
 
-    def apply(self, found: tuple[Recorded, ...]) -> None:
-        """Fold the events of one commit."""
+    def apply(self, events: Sequence[AnyRecord], seq: int, time: int) -> None:
+        """Fold the events of commit `seq`, written at `time` (UTC milliseconds)."""
         state, view = self.state, self.view
-        for record in found:
-            event = record.event
+        for index, event in enumerate(events):
             if isinstance(event, Unknown):
                 state = _unknown(state, event)
             else:
-                state = evolve(state, event, record.position)
-                fold(view, event, record.position[0], record.time / 1000)
+                state = evolve(state, event, (seq, index))
+                fold(view, event, seq, time / 1000)
         self.state = state
-        self.folded += len(found)
+        self.seq, self.count = seq, len(events)
+        self.folded += len(events)
 
-    def step(self, commit: Commit) -> tuple[Recorded, ...]:
+    def step(self, commit: Commit) -> None:
         """Fold a whole commit, having proven that it is the next one. Raises Corrupt."""
         if commit.seq != self.seq + 1 or commit.prev != self.digest or not commit.proven():
             raise damaged(commit.segment, self.seq + 1)
-        found = tuple(records(commit))
-        self.apply(found)
-        self.seq, self.digest, self.count = commit.seq, commit.digest, len(found)
-        return found
+        self.apply(events(commit), commit.seq, commit.time)
+        self.digest = commit.digest
 
     def copy(self) -> Projection:
         """A projection of its own that starts out equal."""

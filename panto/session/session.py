@@ -20,7 +20,7 @@ from panto.session.command import Command
 from panto.session.disk import Failed
 from panto.session.evolve import evolve
 from panto.session.ids import is_id
-from panto.session.ledger import Recorded
+from panto.session.ledger import records
 from panto.session.machine import WIDE, decide
 from panto.session.page import fact
 from panto.session.projection import Projection
@@ -151,7 +151,8 @@ class Session(Reader):
         handle, found = await self._store.retake(self.handle, self._live)
         self.handle = handle
         for commit in found:
-            self._tell(self._live.step(commit), {})
+            self._live.step(commit)
+            self._tell(records(commit), {})
         self._poison = None
 
     async def settled(self) -> None:
@@ -252,9 +253,8 @@ class Session(Reader):
                 values[staged.digest] = staged.value
                 self._recent.put(staged.digest, staged.value, len(staged.data))
         if landing.status == "written":
-            self._live.apply(landing.records)
-            self._live.seq, self._live.digest = landing.seq, landing.digest
-            self._live.count = len(landing.records)
+            self._live.apply([record.event for record in landing.records], landing.seq, landing.records[0].time)
+            self._live.digest = landing.digest
             proposal.future.set_result(self._tell(landing.records, values))
         else:
             made = (fact(self.id, record, values) for record in landing.records)
@@ -332,10 +332,7 @@ def _decide_all(
 
 def _ahead(projection: Projection, events: tuple[tuple[AnyEvent, ...], ...]) -> None:
     """Fold a commit that is not written yet into a copy."""
-    flat = [event for each in events for event in each]
-    seq = projection.seq + 1
-    projection.apply(tuple(Recorded((seq, index), 0, event) for index, event in enumerate(flat)))
-    projection.seq = seq
+    projection.apply([event for each in events for event in each], projection.seq + 1, 0)
 
 
 def _spent(events: tuple[tuple[AnyEvent, ...], ...]) -> tuple[int, float | None]:

@@ -130,8 +130,8 @@ class Store(Upkeep):
             if landing.error is not None:
                 raise landing.error
             live = empty(birth.id, seed.hex())
-            live.apply(landing.records)
-            live.seq, live.digest, live.count = landing.seq, landing.digest, len(landing.records)
+            live.apply([record.event for record in landing.records], landing.seq, landing.records[0].time)
+            live.digest = landing.digest
             return taken, live
 
         return self._adopt(*await self.writer.run(job))

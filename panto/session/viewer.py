@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from panto.session.disk import Failed
+from panto.session.ledger import Commit, records
 from panto.session.page import facts
 from panto.session.projection import Projection, load
 from panto.session.read import commits, lineage
@@ -61,13 +62,14 @@ class Viewer(Reader):
         """Take in what was committed since the last look. Raises Corrupt."""
         line, seq, id, bodies = self._line, self._live.seq, self.id, self._store.bodies
 
-        def job(db: sqlite3.Connection) -> list[tuple[object, ...]]:
+        def job(db: sqlite3.Connection) -> list[Commit]:
             row = db.execute("SELECT head FROM session WHERE id = ?", (id,)).fetchone()
-            return list(commits(db, line, seq)) if row is not None and row[0] > seq else []  # type: ignore[arg-type]
+            return list(commits(db, line, seq)) if row is not None and row[0] > seq else []
 
         found = await self._store.reader.run(job, plain=True)
         for commit in found:
-            recorded = self._live.step(commit)  # type: ignore[arg-type]
+            self._live.step(commit)
+            recorded = records(commit)
             told: tuple[Fact, ...] = await self._store.reader.run(
                 lambda db, each=recorded: facts(db, bodies, id, list(each), {}), plain=True  # type: ignore[misc]
             )
