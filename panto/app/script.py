@@ -7,13 +7,27 @@ import os
 import sys
 from pathlib import Path
 
+from panto.app import ground as ground_
 from panto.app.argv import Arguments
 from panto.app.engine import Engine
 from panto.app.ground import Ground
+from panto.app.paths import Paths
 from panto.app.saying import say_error
 from panto.schema.errors import PantoError, UsageError
 
-FAILED, INTERRUPTED = 1, 130
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+def main(words: list[str]) -> int:
+    """`panto lua` with these words, from a bare process; returns the exit code."""
+    ground = ground_.read(Paths(Path.cwd(), dict(os.environ)), {})
+    try:
+        return run(Arguments("lua", words), ground)
+    except UsageError as e:
+        say_error(e.message, e.hint)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def run(arguments: Arguments, ground: Ground) -> int:

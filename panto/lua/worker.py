@@ -73,7 +73,8 @@ class Worker:
 
     def _register(self, owner: str, kind: str, spec: dict[str, Any], place: str) -> None:
         if kind == "tool" and not spec.get("external"):
-            self.tools[spec["name"]] = tool_of(self._shop, owner, spec, guard_s=GUARD_S)
+            own = {**spec, "timeout": None}  # panto keeps the time, and kills
+            self.tools[spec["name"]] = tool_of(self._shop, owner, own, guard_s=GUARD_S)
 
     async def activate(self, extensions: Sequence[frames.Source]) -> Sequence[str]:
         """Load them; a changed or broken one refuses."""
