@@ -46,10 +46,11 @@ class _Line:
     """The messages of the last request as they were built from its entries.
 
     For each message: `turns` whose it is, `upto` how many entries it and all before it took. `messages` are marked
-    where they belong to `turn`, the one that ran.
+    where they belong to `turn`, the one that ran. `size` of all of them in tokens, about.
     """
 
     turn: str = ""
+    size: int = 0
     entries: list[Entry] = field(default_factory=list)
     built: list[_Built] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
@@ -62,6 +63,7 @@ class _Line:
         self.turns.append(turn)
         self.upto.append(upto)
         self.messages.append(_marked(built.message, turn == self.turn))
+        self.size += built.size
 
     def cut(self, entries: list[Entry]) -> int:
         """Forget all messages that these entries do not lead to any more; the entry from which to build on."""
@@ -71,6 +73,7 @@ class _Line:
         if place and isinstance(entries[place - 1], AssistantEntry):
             place -= 1
         kept = bisect_right(self.upto, place)
+        self.size -= sum(built.size for built in self.built[kept:])
         for each in (self.built, self.turns, self.upto, self.messages):
             del each[kept:]
         self.entries = entries[:place]
@@ -225,7 +228,7 @@ class Context:
         built = self._line.built
         if 0 < counted < len(built):
             return total + sum(b.size for b in built[counted + 1 :])
-        return _head_size(setup) + sum(b.size for b in built)
+        return _head_size(setup) + self._line.size
 
     def replaced(self) -> None:
         """The context was replaced (a checkpoint, a rewind): the last count says nothing any more."""
@@ -308,7 +311,7 @@ class Context:
 def _common(one: Sequence[object], two: Sequence[object]) -> int:
     """How many things both begin with."""
     same = list(map(operator.is_, one, two))
-    return len(same) if all(same) else same.index(False)
+    return same.index(False) if False in same else len(same)
 
 
 def _marked(message: Message, current: bool) -> Message:
