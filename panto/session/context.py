@@ -110,7 +110,7 @@ class Context(Struct):
     turn: str = ""
 
     def __iter__(self) -> Iterator[Entry]:
-        return (self.entries[number] for number in self.order)
+        return map(self.entries.__getitem__, self.order)
 
     def __len__(self) -> int:
         return len(self.order)
