@@ -149,7 +149,8 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
     control.overflows = 0
     odd = ports.context.measure(result.usage, setup)
     if odd:
-        hint = f"Give it a larger context, or set context of {setup.model.label} to what it really has."
+        how = f" ({setup.model.window_setting})" if setup.model.window_setting else ""
+        hint = f"Give it a larger context{how}, or set context of {setup.model.label} to what it really has."
         ports.signal(Noticed(ports.session.id, f"{odd}: the rest was cut off", "attention", hint))
 
 

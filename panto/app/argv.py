@@ -24,10 +24,15 @@ COMMANDS: dict[str, dict[str, Kind]] = {
     "session": {"--json": "flag", "--all": "flag", "--at": "value", "--format": "value"},
     "models": {"--json": "flag"},
     "login": {},
+    "logout": {},
     "config": {"--json": "flag"},
     "doctor": {},
     "trust": {"--yes": "flag", "--remove": "flag"},
+    "rock": {"--project": "flag", "--server": "value"},
+    "lua": {},
 }
+NEAR = 0.8
+"""How alike a first word and a command must be to be taken for a slip."""
 CHOICES = {
     "--output": ("text", "json", "stream-json"),
     "--input": ("stream-json",),
@@ -60,10 +65,12 @@ options
 commands
   session list|show|search|rename|delete|fork|export|import|verify|repair
   models [WORDS]              the models, prices, and what is usable
-  login PROVIDER              store a provider's key, checked live
+  login PROVIDER              store a provider's key, checked live; logout PROVIDER takes it out again
   config show                 the settings in force and where each comes from
   doctor                      what is configured, what works, what is missing, and how to mend it
   trust                       what this project wants to run; agree to it or take it back
+  rock install|list|remove|update|search|new
+  lua FILE [WORDS]            run a Lua script on panto
 
 exit codes: 0 done, 1 failed, 2 usage, 3 refused (permission or trust), 4 provider, 130 interrupted
 """
@@ -84,9 +91,19 @@ An id may be given by any unique prefix.
 """,
     "models": "usage: panto models [WORDS...] [--json]\n",
     "login": "usage: panto login PROVIDER           the key is read from the terminal without echo, or from stdin\n",
+    "logout": "usage: panto logout PROVIDER          takes the stored key out of credentials.toml\n",
     "config": "usage: panto config show [--json]\n",
     "doctor": "usage: panto doctor\n",
     "trust": "usage: panto trust [--yes | --remove]  shows exactly what this folder would run, then asks\n",
+    "rock": """\
+usage: panto rock install NAME|FILE|DIR [--project] [--server URL|DIR]
+       panto rock list [--project]
+       panto rock remove NAME [--project]
+       panto rock update [NAME...] [--project] [--server URL|DIR]
+       panto rock search WORDS [--server URL|DIR]
+       panto rock new NAME                       a folder with a rock that works, and its test
+""",
+    "lua": "usage: panto lua FILE [WORDS...]         words after FILE are the script's, also those that begin with -\n",
 }
 
 
@@ -123,12 +140,24 @@ def parse(argv: list[str]) -> Arguments:
     """The arguments after the program's name. Raises BadArguments."""
     if argv and argv[0] in COMMANDS:
         out = Arguments(argv[0])
+        if out.command == "lua" and len(argv) > 1 and not argv[1].startswith("-"):
+            out.words = argv[1:]  # what follows the file is the script's
+            return out
         _read(argv[1:], COMMANDS[argv[0]] | ANYWHERE, out)
     else:
         out = Arguments()
         _read(argv, RUN, out)
         _check(out)
+        if argv and not out.headless:
+            _slip(argv)
     return out
+
+
+def _slip(argv: list[str]) -> None:
+    """A mistyped command is no prompt: that would cost money."""
+    word = argv[0]
+    if word.isascii() and word.replace("-", "").isalpha() and (meant := nearest(word, COMMANDS, NEAR)):
+        raise BadArguments(f"there is no command {word}", f'did you mean {meant}? For a prompt: panto "{word} …"')
 
 
 def _read(argv: list[str], known: dict[str, Kind], out: Arguments) -> None:
@@ -180,11 +209,11 @@ def _nearest(name: str, known: dict[str, Kind]) -> str:
     return f"did you mean {found}?" if found else ""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
     """The name that was probably meant, or "". Exchanged letters count as nearer than a missing one."""
     import difflib
 
     names = list(known)
     letters = sorted(name)
     exchanged = [other for other in names if sorted(other) == letters]
-    return next(iter(exchanged or difflib.get_close_matches(name, names, 1, 0.5)), "")
+    return next(iter(exchanged or difflib.get_close_matches(name, names, 1, alike)), "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from panto.agent.ports import Limits
 from panto.app import extensions, rooms
@@ -17,7 +18,7 @@ from panto.providers import complete
 from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
 from panto.schema.client import Client
 from panto.schema.errors import UsageError
-from panto.schema.ops import Op, SetMode, Shutdown
+from panto.schema.ops import Login, Op, SetMode, SetModel, Shutdown
 from panto.schema.signals import Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
@@ -28,6 +29,8 @@ Level = Literal["info", "attention", "wrong"]
 if TYPE_CHECKING:
     from panto.lua.extensions import Extensions
 
+MEASURE_S = 0.5
+"""A server is asked for its window this long after the start, so that the first request goes first."""
 NO_MODEL = "no model is configured, and no model server was found on this machine"
 NO_MODEL_HINT = "panto login PROVIDER stores a key, --model names a model, panto doctor says what is missing"
 
@@ -77,12 +80,15 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     if not start.attended:
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
-    client.unheard = []
+    client.models, client.log, client.unheard = models, log, []
+    house.push_async_callback(client.rest)
+    shared.save_rule = client.save_rule
     for text, hint in (*notices, *([(store.notice, "")] if store.notice else ())):
         client.show(text, level="attention", hint=hint)
     for name in found:
         client.show(f"a model server runs on this machine: {name}", hint="/model picks a model")
-    for command in rooms.commands(client, ground):
+    client.measure(agent.model)
+    for command in rooms.commands(client, models):
         client.commands.register(command)
     if "mode" in start.asked and agent.mode != config.mode:
         await client.submit(SetMode(config.mode))
@@ -137,8 +143,14 @@ def _shared(
 class House(LocalClient):
     """The client, which keeps what is said while everything is built for its first reader, and ends extensions."""
 
+    models: Models
+    log: Log
     loaded: Extensions | None = None
     unheard: list[tuple[str, Level, str, str]] | None = None
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        self._tasks: set[asyncio.Future[None]] = set()
+        super().__init__(*args, **more)
 
     def show(self, text: str, *, level: Level = "info", hint: str = "", key: str = "") -> None:
         if self.unheard is None:
@@ -156,7 +168,47 @@ class House(LocalClient):
     async def submit(self, op: Op) -> None:
         if isinstance(op, Shutdown) and self.loaded is not None:
             await self.loaded.close()  # while there are still agents for its last words
+        if isinstance(op, Login):
+            from panto.app import signing_in  # seldom
+
+            self._beside(signing_in.sign_in(self, self.models, self.log, signing_in.check(self.models, op)))
+            return
         await super().submit(op)
+        if isinstance(op, SetModel):
+            self.measure(op.model)
+
+    def save_rule(self, rule: str) -> None:
+        """Adds an allow rule to the person's config, and says where. Raises ConfigError."""
+        rooms.save_rule(self.models.ground, rule)
+        self.show(f"saved in {self.models.ground.paths.user_config}: allow {rule}")
+
+    def measure(self, label: str) -> None:
+        """Ask the model's server for the window it really has, beside everything else."""
+        if label:
+            self._beside(self._measure(label))
+
+    async def _measure(self, label: str) -> None:
+        await asyncio.sleep(MEASURE_S)
+        with contextlib.suppress(UsageError):  # an unknown model is said where it is used
+            said = self.models.catalog.resolve(label).spec.context
+            model = await self.models.catalog.measured(label)
+            if model.spec.context != said:
+                self._hear(self.agent.status())
+            if said and model.spec.context < said:
+                how = model.window_setting or "its server"
+                text = f"{label} runs with a window of {model.spec.context} tokens, not {said}"
+                self.show(text, level="attention", hint=f"{how} sets it", key="window")
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def rest(self) -> None:
+        """Ends what is still done beside."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: str) -> Agent:

@@ -34,6 +34,18 @@ def run(arguments: Arguments, paths: Paths) -> int:
             from panto.app import login
 
             return login.run(arguments, ground)
+        case "logout":
+            from panto.app import login
+
+            return login.forget(arguments, ground)
+        case "rock":
+            from panto.app import rock
+
+            return rock.run(arguments, ground)
+        case "lua":
+            from panto.app import script
+
+            return script.run(arguments, ground)
         case "doctor":
             from panto.app import doctor
 
@@ -60,6 +72,8 @@ def _config(arguments: Arguments, ground: Ground) -> int:
 
         sys.stdout.buffer.write(msgspec.json.encode(rows) + b"\n")
         return 0
+    file = ground.paths.user_config
+    print(f"# {file}{'' if file.exists() else ' (not written yet)'}" if file else "# no home folder: no config.toml")
     width = max(len(f"{row.key} = {row.value}") for row in rows)
     for row in rows:
         print(f"{f'{row.key} = {row.value}':<{min(width, 60)}}  # {row.source}")

@@ -38,6 +38,10 @@ class Key:
             self._value = self._from_environment() or self._stored
         return self._value
 
+    def replace(self, stored: str) -> None:
+        """Use this stored key from now on ("" none)."""
+        self._stored, self._value = stored, None
+
     def __repr__(self) -> str:
         return f"Key({self.provider!r})"
 
@@ -123,6 +127,20 @@ def store(file: Path | None, provider: str, key: str) -> None:
         _set_aside(file)
         keys = {}
     keys[provider] = key
+    _write(file, keys)
+
+
+def forget(file: Path | None, provider: str) -> bool:
+    """Takes one key out; False where none is stored. Raises ConfigError."""
+    keys = read(file)
+    if file is None or provider not in keys:
+        return False
+    del keys[provider]
+    _write(file, keys)
+    return True
+
+
+def _write(file: Path, keys: Mapping[str, str]) -> None:
     lines = ["# Written by panto login. Keep it to yourself.\n"]
     for name, value in sorted(keys.items()):
         lines.append(f"\n[{toml(name)}]\nkey = {toml(value)}\n")

@@ -18,7 +18,7 @@ class Ground:
     paths: Paths
     loaded: config.Loaded
     trust: trust.Trust
-    stored: Mapping[str, str]
+    stored: dict[str, str]
     problems: tuple[ConfigError, ...]
 
     @property

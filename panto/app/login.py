@@ -36,27 +36,51 @@ def run(arguments: Arguments, ground: Ground) -> int:
 
     models = Models(ground)
     if len(arguments.words) != 1:
-        names = ", ".join(name for name in models.catalog.tables if name != "tour")
-        raise UsageError("panto login needs the name of a provider", f"there are: {names}")
+        raise UsageError("panto login needs the name of a provider", f"there are: {', '.join(providers(models))}")
     name = arguments.words[0]
     models.catalog.provider(name)  # raises for an unknown one
-    key = _read_key(name)
-    if not key:
-        raise UsageError("no key was given; nothing is changed")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError("that is no key: it has characters no key has; nothing is changed")
-    found = asyncio.run(_check_key(ground, name, key))
+    key = well_formed(_read_key(name))
+    found = asyncio.run(check_key(ground, name, key))
     if found.refused:
         print(f"The key is not accepted, and not stored: {found.why}", file=sys.stderr)
         return 4
     credentials.store(ground.paths.credentials, name, key)
     print(f"The key {'works and ' if found.works else ''}is stored in {ground.paths.credentials}.")
     if not found.works:
-        print(f"It could not be checked: {found.why}")
+        print(f"It could not be checked: {found.why}\npanto logout {name} takes it out again.")
     variable = str(models.catalog.tables[name].get("api_key_env") or "")
     if variable and ground.paths.environ.get(variable):
         print(f"Note: ${variable} is set, and goes before what is stored.")
     return 0
+
+
+def forget(arguments: Arguments, ground: Ground) -> int:
+    """`panto logout PROVIDER`: takes a stored key out; returns the exit code. Raises PantoError."""
+    if len(arguments.words) != 1:
+        stored = ", ".join(ground.stored)
+        raise UsageError("panto logout needs the name of a provider", f"keys are stored for: {stored or 'none'}")
+    name = arguments.words[0]
+    if not credentials.forget(ground.paths.credentials, name):
+        raise UsageError(f"no key is stored for {name}", f"keys are stored for: {', '.join(ground.stored) or 'none'}")
+    print(f"The key of {name} is no longer in {ground.paths.credentials}.")
+    return 0
+
+
+def providers(models: Models) -> tuple[str, ...]:
+    """The providers that a key can be stored for."""
+    return tuple(
+        name for name, table in models.tables.items() if name != "tour" and table.get("protocol") != "scripted"
+    )
+
+
+def well_formed(key: str) -> str:
+    """The key without blanks around it. Raises UsageError, which does not quote it, for what cannot be one."""
+    key = key.strip()
+    if not key:
+        raise UsageError("no key was given; nothing is changed")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError("that is no key: it has characters no key has; nothing is changed")
+    return key
 
 
 def _read_key(name: str) -> str:
@@ -67,7 +91,8 @@ def _read_key(name: str) -> str:
     return sys.stdin.readline().strip() if sys.stdin is not None else ""
 
 
-async def _check_key(ground: Ground, name: str, key: str) -> Checked:
+async def check_key(ground: Ground, name: str, key: str) -> Checked:
+    """Whether a provider takes this key, by asking its first model for a word."""
     from panto.app.catalog import Models
     from panto.app.settings import ProviderSettings
 

@@ -18,6 +18,7 @@ from panto.schema.errors import ConfigError, UsageError
 from panto.tools.instructions import find as instructions
 
 if TYPE_CHECKING:
+    from panto.app.catalog import Models
     from panto.scheduler import LocalClient
     from panto.schema.queries import Files as FileRows
     from panto.session import Store
@@ -131,8 +132,9 @@ async def export(store: Store, session: str, path: str, cwd: str) -> str:
     return str(target)
 
 
-def commands(client: LocalClient, ground: Ground) -> Iterable[Command]:
+def commands(client: LocalClient, models: Models) -> Iterable[Command]:
     """Slash commands that stand on this room."""
+    ground = models.ground
 
     async def start_tour(arguments: str, at: CommandContext) -> None:
         await client.submit(ops.SetModel(tour.MODEL, agent=at.agent))
@@ -145,14 +147,22 @@ def commands(client: LocalClient, ground: Ground) -> Iterable[Command]:
 
         at.show(await asyncio.to_thread(doctor.report, ground))
 
+    async def providers(text: str) -> tuple[str, ...]:
+        from panto.app.login import providers
+
+        return tuple(name for name in providers(models) if name.startswith(text))
+
     async def login(arguments: str, at: CommandContext) -> None:
-        name = arguments or "PROVIDER"
-        at.show(f"in another terminal: panto login {name}   (the key is checked and stored; then /model)")
+        """Where a screen asks for the key itself, this is not reached."""
+        if not arguments or arguments not in await providers(arguments):
+            at.show(f"/login PROVIDER takes a key for one of: {', '.join(await providers(''))}")
+        else:
+            at.show(f"in another terminal: panto login {arguments}   (the key is checked and stored; then /model)")
 
     return (
         Command("tour", "panto shows itself, offline, in two minutes", start_tour),
         Command("doctor", "what works, what is missing, and how to mend it", examine),
-        Command("login", "how to give panto a provider's key", login, "provider"),
+        Command("login", "give panto a provider's key", login, "provider", complete=providers),
     )
 
 

@@ -123,6 +123,10 @@ class Catalog:
             self._providers[name] = self.protocols.make(self._settings(name), self.http)
         return self._providers[name]
 
+    def renew(self, name: str) -> None:
+        """Make the provider anew when it is next asked for: its table or its key has changed."""
+        self._providers.pop(name, None)
+
     def _settings(self, name: str) -> ProviderSettings:
         table = self.tables[name]
         return ProviderSettings(

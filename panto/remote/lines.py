@@ -46,6 +46,7 @@ class Lines:
         self.questions: dict[str, tuple[str, Question]] = {}
         self.partial = ""
         self.streamed = False
+        self._key_for = ""
         self._leaving = False
         self._jobs: set[asyncio.Future[None]] = set()
 
@@ -58,6 +59,8 @@ class Lines:
                 await self._follow(updates)
             finally:
                 typing.cancel()
+                if self._key_for:
+                    stdio.echo(True)
         return 0
 
     async def _open(self) -> None:
@@ -115,6 +118,15 @@ class Lines:
                 self.say(f"({update.cause}. Trying again in {words.seconds(update.wait_s)}.)")
             case sg.Noticed():
                 self.say(f"Note: {update.text}" + (f" {update.hint}" if update.hint else ""))
+            case sg.ShellRun(outcome=outcome) if outcome is not None:
+                self.say("\n".join(words.shell_lines(update.command, outcome)))
+                self._ready()
+            case sg.Asked(over=True):
+                self.questions.pop(update.id, None)
+            case sg.Asked():
+                self.questions[update.id] = (update.agent, update.question)
+                self.say("\n".join(words.question_lines(update.question)))
+                self._ready()
             case sg.InputReturned():
                 self.say(f"Not sent: {update.text}")
             case sg.Left():
@@ -170,7 +182,9 @@ class Lines:
         queue = await stdio.lines()
         while (data := await queue.get()) is not None:
             text = data.decode("utf-8", "replace").strip()
-            if text:
+            if self._key_for:
+                await self._key(text)
+            elif text:
                 await self._typed(text)
             elif not self.active:
                 self._ready()
@@ -184,6 +198,10 @@ class Lines:
                 self.say("Type once, session, always, no, or no and why.")
                 return
             await self._submit(op)
+        elif text.startswith("/login ") and text[7:].strip():
+            self._key_for = text[7:].strip()
+            self.say(f"Paste the key for {self._key_for} and press Enter. It is not shown. An empty line leaves it.")
+            stdio.echo(False)
         elif text == "/continue":
             await self._submit(ops.Continue())
         elif text == "/quit":
@@ -195,6 +213,16 @@ class Lines:
             await self._submit(ops.RunShell(text.lstrip("!").strip(), hidden=hidden))
         else:
             await self._submit(ops.Prompt(text))
+
+    async def _key(self, key: str) -> None:
+        """What was typed is a provider's key, or nothing."""
+        stdio.echo(True)
+        provider, self._key_for = self._key_for, ""
+        if key:
+            await self._submit(ops.Login(provider, key))
+        else:
+            self.say("No key was given; nothing is changed.")
+        self._ready()
 
     async def _submit(self, op: ops.Op) -> None:
         try:

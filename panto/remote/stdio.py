@@ -95,6 +95,16 @@ class Output:
         self._on_closed()
 
 
+def echo(shown: bool) -> None:
+    """Whether the terminal shows what is typed; nothing where stdin is none."""
+    import termios
+
+    with contextlib.suppress(termios.error, OSError):
+        settings = termios.tcgetattr(0)
+        settings[3] = settings[3] | termios.ECHO if shown else settings[3] & ~termios.ECHO
+        termios.tcsetattr(0, termios.TCSANOW, settings)
+
+
 def say(text: str) -> None:
     """A line for people, on stderr; if nobody reads there, it is gone."""
     with contextlib.suppress(OSError, ValueError):

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.events import ToolCallFailed
-from panto.schema.records import call_status
+from panto.schema.records import call_status, outcome_text
 from panto.schema.view import CardView, DiffView, ListView, ProgressView, TableView, TextView, View
 
 MOST_LINES = 40
@@ -71,6 +71,12 @@ def call_lines(name: str, outcome: ToolOutcome | None, failed: ToolCallFailed | 
     if outcome and outcome.view and (failed or outcome.is_error or isinstance(outcome.view, DiffView)):
         lines += bounded([f"  {line}" for line in view_lines(outcome.view)])
     return lines
+
+
+def shell_lines(command: str, outcome: ToolOutcome) -> list[str]:
+    """What a person's own command printed, and how it ended."""
+    printed = outcome_text(outcome, "(no output)").rstrip("\n").split("\n")
+    return [f"$ {command}", *bounded(printed), *([f"({outcome.fact})"] if outcome.fact else [])]
 
 
 def question_lines(question: Question) -> list[str]:

@@ -79,6 +79,19 @@ class SetModel(Value, frozen=True, tag="set_model"):
     agent: str = ""
 
 
+class Login(Value, frozen=True, tag="login"):
+    """Store a provider's key, which is checked first; what came of it is shown as a notice. It is in no repr."""
+
+    provider: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.provider!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return [("provider", self.provider)]
+
+
 class SetReasoning(Value, frozen=True, tag="set_reasoning"):
     """Reasoning effort, one of the model's levels."""
 
@@ -167,5 +180,6 @@ class Shutdown(Value, frozen=True, tag="shutdown"):
 
 Op = (
     Prompt | Continue | Interrupt | Withdraw | Decide | Answer | RetryNow | SetModel | SetReasoning | SetMode | Compact
-    | Rewind | Fork | NewSession | OpenSession | Rename | DeleteSession | RunCommand | RunShell | StopJob | Shutdown
+    | Rewind | Fork | NewSession | OpenSession | Rename | DeleteSession | RunCommand | RunShell | StopJob | Login
+    | Shutdown
 )  # fmt: skip

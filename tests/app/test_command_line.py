@@ -40,6 +40,9 @@ def test_resume_takes_an_id_or_none() -> None:
         (["-p", "--resume"], "--resume needs a session id", "session list"),
         (["--resume", "a", "--continue"], "exclude", ""),
         (["session", "list", "--jsn"], "unknown option --jsn", "--json"),
+        (["sesion", "list"], "there is no command sesion", "did you mean session?"),
+        (["modles"], "there is no command modles", 'panto "modles'),
+        (["rocks", "new", "x"], "there is no command rocks", "did you mean rock?"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_out(words: list[str], said: str, hint: str) -> None:
@@ -47,6 +50,16 @@ def test_what_is_wrong_is_named_with_the_way_out(words: list[str], said: str, hi
         parse(words)
     assert said in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_a_prompt_is_not_taken_for_a_slip() -> None:
+    for words in (["fix", "the", "bug"], ["modles of cars"], ["-p", "modles"], ["test"], ["doc"], ["loggin is broken"]):
+        assert parse(words).words == [word for word in words if word != "-p"]
+
+
+def test_what_follows_a_script_is_the_scripts() -> None:
+    assert parse(["lua", "x.lua", "--model", "-p", "--"]).words == ["x.lua", "--model", "-p", "--"]
+    assert parse(["lua", "--help"]).has("--help")
 
 
 def test_version_and_help_are_printed_and_nothing_heavy_is_imported(panto: Panto) -> None:
