@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from panto.agent.ports import Limits
 from panto.app import extensions, rooms
+from panto.app import hands as hands_
 from panto.app.catalog import Models
 from panto.app.ground import Ground
 from panto.app.log import Log
-from panto.providers import complete
 from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
 from panto.schema.client import Client
 from panto.schema.errors import UsageError
@@ -23,7 +23,6 @@ from panto.schema.signals import Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.registry import Registry
-from panto.tools.sandbox import Sandbox
 
 Level = Literal["info", "attention", "wrong"]
 if TYPE_CHECKING:
@@ -64,15 +63,13 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     default = default or models.default()
     log.mask = models.secrets()
 
-    hidden = tuple(str(path) for path in (ground.paths.credentials, ground.paths.trust) if path)
-    hands = ToolSettings(sandbox=Sandbox(config.tools.sandbox, hidden=hidden), fetch_private=config.tools.fetch_private)
+    hands = hands_.made(ground, models.http)
     house.push_async_callback(rooms.close_hands, hands)
-    registry = Registry(builtin_tools(hands))
 
     listeners = extensions.listeners() if start.extensions and extensions.anything(ground) else None
     store = await opening
     notices: rooms.Notices = []
-    shared = _shared(ground, start, store, models, default, registry, notices, log)
+    shared = _shared(ground, start, store, models, default, hands, notices, log)
     if listeners:
         shared.hooks = shared.observer = listeners
     scheduler = Scheduler(shared, hands.jobs)
@@ -103,7 +100,7 @@ def _shared(
     store: Store,
     models: Models,
     default: str,
-    registry: Registry,
+    hands: ToolSettings,
     notices: rooms.Notices,
     log: Log,
 ) -> Shared:
@@ -112,8 +109,8 @@ def _shared(
     return Shared(
         store=store,
         catalog=models.catalog,
-        complete=complete,
-        registry=registry,
+        complete=hands_.warming(hands),
+        registry=Registry(builtin_tools(hands)),
         settings=AgentSettings(
             limits=Limits(steps=config.limits.steps, cost=config.limits.budget_usd),
             compact_at=config.compaction.threshold if config.compaction.auto else 0.0,
@@ -134,7 +131,7 @@ def _shared(
         env_drop=models.variables(),
         env_pass=frozenset(config.tools.env_pass),
         mask=models.secrets,
-        settings_rows=ground.loaded.rows,
+        settings_rows=lambda: hands_.rows(ground.loaded.rows(), hands.sandbox),
         export=lambda session, path: rooms.export(store, session, path, cwd),
         log=log.write,
     )

@@ -197,9 +197,23 @@ def _fit(type_: Any, value: Any, path: Path, layer: Layer, problems: list[Config
         said = str(e)
         if get_origin(type_) is Literal:
             said = f"{value!r} is none of {', '.join(map(repr, get_args(type_)))}"
-        said = said.replace("`", "").replace("Expected object", "Expected a table")
+        said = re.sub(r"`([^`]*)`", _in_words, said)
         problems.append(_problem(f"{'.'.join(path)}: {said[0].lower() + said[1:]}", path, layer))
         return None
+
+
+_KINDS = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
+    "object": "a table",
+}  # fmt: skip
+
+
+def _in_words(kinds: re.Match[str]) -> str:
+    """Kinds of values as people call them; that one may be left out goes without saying."""
+    names = [name for name in kinds[1].split(" | ") if name != "null"]
+    if "float" in names:
+        names = [name for name in names if name != "int"]
+    return " or ".join(_KINDS.get(name, name) for name in names)
 
 
 def _unknown(path: Path, names: Mapping[str, Any], layer: Layer) -> ConfigError:

@@ -10,11 +10,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panto.app.ground import Ground, notices
 from panto.app.paths import shipped_extensions, shipped_rocks
 from panto.schema.errors import PantoError
+
+if TYPE_CHECKING:
+    from panto.tools.sandbox import Setting
 
 State = Literal["ok", "note", "wrong"]
 MARK = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
@@ -53,6 +56,7 @@ def examine(ground: Ground) -> Iterator[Finding]:
     yield from _places(ground)
     yield from _models(ground)
     yield from _programs()
+    yield _sandbox(ground.config.tools.sandbox)
     yield from _terminal()
     for folder in (shipped_extensions(), shipped_rocks()):
         if not folder.is_dir():
@@ -136,6 +140,28 @@ def _programs() -> Iterator[Finding]:
             yield Finding("ok", f"{program}: {found}")
         else:
             yield Finding("note", f"{program} is missing, for {purpose}", fix)
+
+
+def _sandbox(setting: Setting) -> Finding:
+    """What is in force around commands; tries it."""
+    from panto.tools.processes import Spawner
+    from panto.tools.sandbox import Sandbox
+
+    if setting == "off":
+        return Finding("note", "commands run without a sandbox (tools.sandbox is off)", 'set tools.sandbox = "auto"')
+    spawner, box = Spawner(), Sandbox(setting)
+    try:
+        works = asyncio.run(box.in_force(spawner))
+    except PantoError:
+        works = False
+    finally:
+        spawner.close()
+    if works:
+        return Finding("ok", f"commands run in a {box.words()} (the workspace and the temporary directory)")
+    lacking = "bubblewrap is not installed or does not work here"
+    if setting == "require":
+        return Finding("wrong", f"no command runs: tools.sandbox requires one, and {lacking}", "install bubblewrap")
+    return Finding("note", f"commands run without a sandbox: {lacking}", "install bubblewrap")
 
 
 def _terminal() -> Iterator[Finding]:

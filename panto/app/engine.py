@@ -119,22 +119,18 @@ class Engine:
 async def open_engine(ground: Ground, house: AsyncExitStack, logged: log.Log) -> Scheduler:
     """What runs agents, without a session or a person; `house` closes it. Raises PantoError."""
     from panto.app import build, rooms
+    from panto.app import hands as hands_
     from panto.app.catalog import Models
     from panto.session import Store
-    from panto.tools.builtins import ToolSettings, builtin_tools
-    from panto.tools.registry import Registry
-    from panto.tools.sandbox import Sandbox
 
     opening = asyncio.ensure_future(Store.open(ground.paths.sessions or rooms.NOWHERE))
     house.push_async_callback(rooms.close_store, opening)
     models = Models(ground)
     house.push_async_callback(models.http.aclose)
     logged.mask = models.secrets()
-    tools = ground.config.tools
-    hidden = tuple(str(path) for path in (ground.paths.credentials, ground.paths.trust) if path)
-    hands = ToolSettings(sandbox=Sandbox(tools.sandbox, hidden=hidden), fetch_private=tools.fetch_private)
+    hands = hands_.made(ground, models.http)
     house.push_async_callback(rooms.close_hands, hands)
     store = await opening
-    start, registry = build.Start(attended=False), Registry(builtin_tools(hands))
-    shared = build._shared(ground, start, store, models, models.default(), registry, [], logged)
+    start = build.Start(attended=False)
+    shared = build._shared(ground, start, store, models, models.default(), hands, [], logged)
     return Scheduler(shared, hands.jobs)

@@ -134,11 +134,13 @@ class Http:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         idle_s: float | None = None,
+        address: str = "",
     ) -> AsyncIterator[httpx.Response]:
         """Send a request, give its response with the body unread; leaving closes it at once.
 
-        `idle_s`: longest silence while reading (default: the settings'). Raises Failure for whatever the network does,
-        naming host and way out; no status raises.
+        `idle_s`: longest silence while reading (default: the settings'). `address`: connect to this IP address instead
+        of whatever the host's name stands for (a proxy looks the name up itself). Raises Failure for whatever the
+        network does, naming host and way out; no status raises.
         """
         import httpx
 
@@ -150,7 +152,12 @@ class Http:
             raise Failure("invalid_request", f"{url} is no address: {error}", hint="Check base_url.") from None
         try:
             client = self._client(url)
-            async with client.stream(method, url, headers=headers, content=body, timeout=timeout) as response:
+            sni: dict[str, str] = {}
+            if address and not proxy_for(url):
+                url, headers, sni = _pinned(url, address, headers or {})
+            async with client.stream(
+                method, url, headers=headers, content=body, timeout=timeout, extensions=sni
+            ) as response:
                 yield response
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise translate(error, host, self.settings) from error
@@ -162,6 +169,15 @@ class Http:
         clients, self._clients = list(self._clients.values()), {}
         for client in clients:
             await client.aclose()
+
+
+def _pinned(url: str, address: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str], dict[str, str]]:
+    """The URL with an IP address in the place of its host, which stays the one asked for and proved by TLS."""
+    parts = urlsplit(url)
+    place = f"[{address}]" if ":" in address else address
+    there = parts._replace(netloc=f"{place}:{parts.port}" if parts.port else place)
+    name = parts.netloc.rpartition("@")[2]
+    return there.geturl(), {**headers, "host": name}, {"sni_hostname": parts.hostname or ""}
 
 
 def translate(error: Exception, host: str, settings: NetworkSettings) -> Failure:

@@ -1,7 +1,9 @@
 """models, login and doctor, with a real model server on this machine."""
 
 import json
+import os
 import stat
+from pathlib import Path
 
 from tests.app.conftest import Panto
 from tests.fake_model import FakeModel, Reply
@@ -101,6 +103,21 @@ def test_the_doctor_says_what_works_and_what_is_missing_with_the_fix(panto: Pant
     assert "model fake:small answers" in done.stdout
     assert "key for fake from $FAKE_KEY" in done.stdout
     assert CANARY not in done.stdout
+
+
+def test_the_doctor_says_what_is_in_force_around_commands(panto: Panto, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\n$1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    working, path = f"{tmp_path}:{os.environ['PATH']}", str(tmp_path / "empty")
+    for setting, programs, code, said in (
+        ("auto", working, 0, "ok    commands run in a sandbox: writes only here"),
+        ("auto", path, 0, "note  commands run without a sandbox: bubblewrap is not installed"),
+        ("require", path, 1, "WRONG no command runs: tools.sandbox requires one"),
+        ("off", working, 0, "note  commands run without a sandbox (tools.sandbox is off)"),
+    ):
+        panto.config.write_text(f'[tools]\nsandbox = "{setting}"\n')
+        done = panto("doctor", PATH=programs)
+        assert (done.returncode, said in done.stdout) == (code, True), done.stdout
 
 
 def test_the_doctor_names_a_server_that_is_not_there(panto: Panto, fake_model: FakeModel) -> None:
