@@ -49,7 +49,7 @@ class Streams:
     def __init__(self, driver: Driver, primary: Callable[[], str]) -> None:
         self.driver, self.primary = driver, primary
         self.endpoints: dict[int, Endpoint] = {}
-        self.wakes: dict[int, asyncio.Event] = {}
+        self.wakes: dict[int, Callable[[], None]] = {}
         self.registered: dict[str, Registration] = {}
         self._last = 0
         driver.messages["stream_wake"] = self._wake
@@ -62,7 +62,7 @@ class Streams:
     def _wake(self, id: int) -> None:
         wake = self.wakes.get(id)
         if wake is not None:
-            wake.set()
+            wake()
 
 
 class LuaProvider:
@@ -112,7 +112,8 @@ class _Stream:
         self._driver = streams.driver
         self._id = streams.next_id()
         self._scope = self._driver.scope(registration.owner, streams.primary(), key=f"stream {self._id}")
-        self._wake = asyncio.Event()
+        self._woken = False
+        self._waiting: asyncio.Future[None] | None = None
         self._cancels = self._closes = False
         self._opened = False
         streams.endpoints[self._id] = Endpoint(settings, http)
@@ -140,7 +141,7 @@ class _Stream:
     async def parts(self, idle_s: float) -> AsyncIterator[StreamPart]:
         fair, heard = time.monotonic() + FAIR_S, time.monotonic()
         while True:
-            self._wake.clear()
+            self._woken = False
             outcome = self._call("protocol_next", self._id, what="next")
             if not outcome.ok:
                 raise self._error(outcome)
@@ -160,11 +161,21 @@ class _Stream:
                 fair = time.monotonic() + FAIR_S
 
     async def _pending(self, ms: Any, idle_s: float) -> None:
-        wait = idle_s if ms is None else max(float(ms) / 1000, PULL_S)
+        if self._woken:
+            return
+        loop = self._driver.loop
+        self._waiting = loop.create_future()
+        timer = loop.call_later(idle_s if ms is None else max(float(ms) / 1000, PULL_S), self._wake)
         try:
-            await asyncio.wait_for(self._wake.wait(), wait)
-        except TimeoutError:
-            pass
+            await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def _wake(self) -> None:
+        self._woken = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def _part(self, first: Any, rest: list[Any]) -> StreamPart:
         if first == "text":

@@ -108,16 +108,18 @@ async def round_trip() -> list[Figure]:
     code = """require('panto').ext.register_tool { name = 'mine', description = 'x', mutates = false,
       handler = function(args) return 'ok' end }"""
     out = []
-    for name, arguments in (("mine", {}), ("ls", {"path": "."})):
-        replies = [{"calls": [{"name": name, "arguments": arguments}]} for _ in range(60)] + [{"text": "done"}]
+    for name, more in (("mine", "n"), ("read", "offset")):  # calls that differ, or the loop guard asks
+        calls = [{"name": name, "arguments": {"path": "lines.txt", more: n + 1}} for n in range(60)]
+        replies = [*({"calls": [call]} for call in calls), {"text": "done"}]
         with tempfile.TemporaryDirectory() as root:
             async with home(Path(root), scripted(*replies), {"mine": code}) as at:
-                begun = time.perf_counter()
+                (at.house.cwd / "lines.txt").write_text("line\n" * 70)
+                begun = time.thread_time()
                 await at.house.prompt("go")
-                out.append((time.perf_counter() - begun) / 60 * 1000)
+                out.append((time.thread_time() - begun) / 60 * 1000)
     return [
-        Figure("a Lua tool's round", [out[0]], "ms"),
-        Figure("a built-in tool's round (ls)", [out[1]], "ms"),
+        Figure("a Lua tool's round, CPU", [out[0]], "ms"),
+        Figure("a built-in tool's round (read), CPU", [out[1]], "ms"),
         Figure("more than a built-in one", [out[0] - out[1]], "ms", 1),
     ]
 
