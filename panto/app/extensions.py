@@ -21,12 +21,25 @@ if TYPE_CHECKING:
     from panto.tools.processes import Spawner
 
 
+DEFAULT_ROCKS = ("panto-subagents",)
+"""Rocks that are loaded unless the config takes them out."""
+
+
+def rocks(ground: Ground) -> tuple[tuple[str, str], ...]:
+    """The rocks to load: (module, version wish). An entry `-NAME` takes one out, also one that is loaded by default."""
+    named = [text.partition(" ") for text in (*DEFAULT_ROCKS, *ground.config.extensions.rocks)]
+    gone = {name[1:] for name, _, _ in named if name.startswith("-")}
+    wanted = {name: version.strip() for name, _, version in named if not name.startswith("-") and name not in gone}
+    return tuple(wanted.items())
+
+
 def anything(ground: Ground) -> bool:
     """Whether there may be something to load."""
-    named = ground.config.extensions
     project = ground.paths.project if ground.trust.agreed else None
     folders = (ground.paths.config_dir, project)
-    return bool(named.rocks or named.paths) or any(_filled(folder / "extensions") for folder in folders if folder)
+    return bool(rocks(ground) or ground.config.extensions.paths) or any(
+        _filled(folder / "extensions") for folder in folders if folder
+    )
 
 
 def _filled(folder: Path) -> bool:
@@ -44,13 +57,12 @@ def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
     config, paths = ground.config, ground.paths
     project = paths.project if ground.trust.agreed else None
     named = [_place(text, layer) for key, text, layer in ground.loaded.added if key == ("extensions", "paths")]
-    rocks = [text.partition(" ") for text in config.extensions.rocks]
     places = {"config_dir": paths.config_dir, "project": paths.root if ground.trust.agreed else None}
     trees = [paths.data_dir / "rocks" if paths.data_dir else None, project / "rocks" if project else None]
     return LuaSettings(
         shipped=shipped_extensions(),
         active=tuple(place for place in named if isinstance(place, str)),
-        rocks=tuple((name, version.strip()) for name, _, version in rocks),
+        rocks=rocks(ground),
         shipped_rocks={folder.name: _sources(folder) for folder in _folders(shipped_rocks())},
         paths=tuple(place for place in named if isinstance(place, Path)),
         user=paths.config_dir / "extensions" if paths.config_dir else None,
