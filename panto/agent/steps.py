@@ -131,6 +131,7 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
     )
     control.reviewed.clear()
     control.launched.clear()
+    measure(ports, setup, result)
     submit = SubmitResult.of(
         run.run, run.step, run.effect, result, body.digest, mutating=mutating, parallel=setup.parallel,
         dispatch=setup.dispatch,
@@ -147,6 +148,10 @@ async def settle_reply(ports: Ports, control: Control, setup: Setup, run: Run, r
         await keep(ports, control, Step((submit,), (body,)), failure)
         raise
     control.overflows = 0
+
+
+def measure(ports: Ports, setup: Setup, result: ModelResult) -> None:
+    """Take the vendor's count of tokens; said before the reply is recorded, since a turn's end may be the last word."""
     odd = ports.context.measure(result.usage, setup)
     if odd:
         how = f" ({setup.model.window_setting})" if setup.model.window_setting else ""

@@ -213,7 +213,8 @@ class Run:
         if self.task.output == "stream-json":
             self._put(record)
         elif kind == "notice":
-            stdio.say(f"panto: {record['text']}")
+            hint = f"\n       {record['hint']}" if record.get("hint") else ""
+            stdio.say(f"panto: {record['text']}{hint}")
         elif kind == "retry":
             stdio.say(f"panto: {record['cause']}; trying again in {words.seconds(float(str(record['wait_s'])))}")
 

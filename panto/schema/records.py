@@ -128,7 +128,8 @@ class Recorder:
                 record: Record = {"type": "progress", "call": update.call}
                 yield record | ({"text": update.text} if update.text else {"view": update.view})
             case Noticed():
-                yield {"type": "notice", "text": update.text}
+                notice: Record = {"type": "notice", "text": update.text}
+                yield notice | ({"hint": update.hint} if update.hint else {})
             case Asked(over=False):
                 yield _question(update.id, update.question)
 
