@@ -23,6 +23,7 @@ from panto.session.command import Command
 from panto.session.commands import DeclineCall, FailCall, FailRun, HoldCall, StartCall, SubmitCallResult
 from panto.session.state import Call, Run
 from panto.tools.arguments import parse
+from panto.tools.masks import hide, masked_value
 from panto.tools.tool import Tool, ToolContext, ToolReply
 
 EXCERPT = 800
@@ -137,7 +138,9 @@ async def _ask(
         case Deny(reason=reason):
             return _decline(run, call, "permission_denied", reason)
         case Ask() as ask if setup.attended:
-            view = await tool.preview(arguments, ports.tool_context(run.run, call.call, "", text))
+            context = ports.tool_context(run.run, call.call, "", text)
+            view = await tool.preview(arguments, context)
+            view = masked_value(view, context.mask) if view is not None else None
             question = Question(
                 "approval", call.name, tool.title(arguments), ask.reason, text, view, ask.dangerous, ask.rule,
                 child=ports.child,
@@ -185,7 +188,7 @@ async def _run(ports: Ports, run: Run, call: Call, tool: Tool | None, note: str,
         assert isinstance(body, TextBody)
         context = ports.tool_context(run.run, call.call, call.effect, body.text)
         reply = await _attempts(tool, parse(tool.spec, body.text), context)
-        outcome = await _patched(ports, call, reply.outcome, context)
+        outcome = masked_value(await _patched(ports, call, reply.outcome, context), context.mask)
         if call.changed_by:
             said = Text(f"(The arguments were changed by the {call.changed_by} before this ran: {body.text})")
             outcome = replace(outcome, parts=(said, *outcome.parts))
@@ -211,6 +214,7 @@ async def _attempts(tool: Tool, arguments: Mapping[str, object], context: ToolCo
             return await tool.run(arguments, context)
         except ToolFailure as failure:
             if not failure.retry_allowed or attempt == TRIES or context.cancelled.is_set():
+                hide(failure, context.mask)
                 raise
             await asyncio.sleep(0.05 * attempt)
     raise AssertionError("unreachable")

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from panto.schema.codec import Digest, digest
 from panto.schema.errors import ToolFailure
 from panto.schema.events import FileChange
+from panto.tools.masks import holds_secret
 from panto.tools.paths import storable
 from panto.tools.text import shown, size
+from panto.tools.tool import ToolContext
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of the largest file that is edited, or read whole."""
@@ -100,13 +102,20 @@ def seen(path: str, content: Content) -> FileChange:
     return FileChange(path=storable(path), before=content.digest, after=content.digest)
 
 
-def changed(path: str, before: Content | None, data: bytes, session: str) -> tuple[FileChange, tuple[bytes, ...]]:
-    """The record of a change and the bodies to keep for undoing it. Call it under the lock."""
+def changed(
+    path: str, before: Content | None, data: bytes, context: ToolContext
+) -> tuple[FileChange, tuple[bytes, ...]]:
+    """The record of a change and the bodies to keep for undoing it. Call it under the lock.
+
+    What holds a known secret is not kept: it cannot be undone from the record, and cannot leak from there.
+    """
     change = FileChange(path=storable(path), before=before.digest if before else None, after=digest(data))
     while len(_written) > 1_000:
         del _written[next(iter(_written))]
-    _written[path] = (session, digest(data))
-    return change, (before.data,) if before else ()
+    _written[path] = (context.session, digest(data))
+    if before is None or holds_secret(before.data, context.mask):
+        return change, ()
+    return change, (before.data,)
 
 
 def replace(path: str, name: str, data: bytes, before: Content | None) -> None:

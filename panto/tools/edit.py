@@ -81,7 +81,7 @@ def _edit(name: str, edits: Sequence[Replacement], context: ToolContext) -> Tool
         contents.require_fresh(path, name, before, context.fresh, context.session, unread=True)
         data = apply(before.data, edits, name)
         contents.replace(path, name, data, before)
-        change, bodies = contents.changed(path, before, data, context.session)
+        change, bodies = contents.changed(path, before, data, context)
     view = diff(paths.relative(path, context.cwd), old_text(before), old_text(contents.Content(data, before.node)))
     where = ", ".join(str(hunk.new_start) for hunk in view.hunks[:8])
     said = f"edited {shown(name)} ({fact(view)}; near line {where})"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
-from panto.schema.bodies import ToolOutcome
+from panto.schema.errors import ToolFailure
 
+T = TypeVar("T", bound=msgspec.Struct)
 HIDDEN = "[secret]"
 _SHORTEST = 6
 """Characters below which a value is too common a word to be hidden."""
@@ -19,6 +21,11 @@ def _values(mask: Sequence[str]) -> list[bytes]:
     return sorted(found, key=len, reverse=True)
 
 
+def holds_secret(data: bytes, mask: Sequence[str]) -> bool:
+    """Whether a known secret value stands in the bytes of a file."""
+    return any(value in data for value in _values(mask))
+
+
 def masked(text: str, mask: Sequence[str]) -> str:
     """Text with every known secret value replaced."""
     for value in sorted(mask, key=len, reverse=True):
@@ -27,14 +34,21 @@ def masked(text: str, mask: Sequence[str]) -> str:
     return text
 
 
-def masked_outcome(outcome: ToolOutcome, mask: Sequence[str]) -> ToolOutcome:
-    """An outcome with every known secret value replaced, wherever in it that stands."""
-    data = msgspec.json.encode(outcome)
+def masked_value(value: T, mask: Sequence[str]) -> T:
+    """A value that is going to be recorded, with every known secret replaced, wherever in it that stands."""
+    data = msgspec.json.encode(value)
     clean = data
-    for value in sorted(mask, key=len, reverse=True):
-        if len(value) >= _SHORTEST:
-            clean = clean.replace(msgspec.json.encode(value)[1:-1], HIDDEN.encode())
-    return outcome if clean == data else msgspec.json.decode(clean, type=ToolOutcome)
+    for secret in sorted(mask, key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            clean = clean.replace(msgspec.json.encode(secret)[1:-1], HIDDEN.encode())
+    return value if clean == data else msgspec.json.decode(clean, type=type(value))
+
+
+def hide(failure: ToolFailure, mask: Sequence[str]) -> None:
+    """Replace every known secret in what a failure says and carries."""
+    failure.message = masked(failure.message, mask)
+    if failure.outcome is not None:
+        failure.outcome = masked_value(failure.outcome, mask)
 
 
 class Masker:

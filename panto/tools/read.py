@@ -7,7 +7,7 @@ import codecs
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from panto.schema.bodies import ToolOutcome
 from panto.schema.codec import Digest
@@ -17,7 +17,6 @@ from panto.schema.messages import Image, Text
 from panto.schema.view import TextView
 from panto.tools import contents, paths
 from panto.tools.builtin import Builtin
-from panto.tools.masks import masked_outcome
 from panto.tools.text import (
     LINE_LIMIT,
     MODEL_LIMIT,
@@ -55,8 +54,7 @@ class Read(Builtin):
         name = str(arguments["path"])
         offset, limit = arguments.get("offset", 1), arguments.get("limit", _LINES)
         assert isinstance(offset, int) and isinstance(limit, int)
-        reply = await asyncio.to_thread(_read, name, offset, limit, context.cwd)
-        return replace(reply, outcome=masked_outcome(reply.outcome, context.mask)) if context.mask else reply
+        return await asyncio.to_thread(_read, name, offset, limit, context.cwd)
 
 
 def _read(name: str, offset: int, limit: int, cwd: str) -> ToolReply:

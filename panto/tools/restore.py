@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from panto.schema.codec import Digest
-from panto.schema.errors import ToolFailure
+from panto.schema.errors import Missing, ToolFailure
 from panto.schema.events import FileChange
 from panto.tools import contents, paths
 
@@ -57,10 +57,12 @@ async def restore(changes: Iterable[FileChange], read_body: ReadBody) -> Restore
         if change.broken:
             left.append((path, "was also changed by a command or by you in between"))
             continue
-        before = await read_body(change.before) if change.before is not None else None
         try:
+            before = await read_body(change.before) if change.before is not None else None
             await asyncio.to_thread(_put_back, path, change.after, before)
             done.append(path)
+        except Missing:
+            left.append((path, "held a secret, so that its earlier content was not kept"))
         except ToolFailure as failure:
             left.append((path, failure.message))
         except OSError as e:

@@ -78,7 +78,7 @@ def _write(name: str, text: str, context: ToolContext) -> ToolReply:
         data = as_bytes(text, before, name)
         if before is None or data != before.data:
             contents.replace(path, name, data, before)
-        change, bodies = contents.changed(path, before, data, context.session)
+        change, bodies = contents.changed(path, before, data, context)
     view = diff(paths.relative(path, context.cwd), old_text(before), text)
     lines = count(text.count("\n") + (not text.endswith("\n") and text != ""), "line")
     said = f"{'wrote' if before else 'made'} {shown(name)}: {lines}"

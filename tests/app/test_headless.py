@@ -445,6 +445,44 @@ def test_keys_reach_no_child_no_record_no_ledger_and_no_log(panto: Panto, fake: 
                     assert b"canary" not in file.read(), name
 
 
+PEEK = """
+local panto = require('panto')
+panto.ext.register_tool {
+  name = 'peek', description = 'x', approval = 'read', schema = { type = 'object' },
+  handler = function(args)
+    local text = panto.fs.read('notes')
+    if args.fail then error(text) end
+    return { content = text, title = text, fact = text, details = { type = 'text', text = text } }
+  end,
+}
+"""
+
+
+def test_a_key_that_a_tool_finds_is_written_nowhere(panto: Panto, fake: FakeModel) -> None:
+    (panto.config.parent / "extensions/peek").mkdir(parents=True)
+    (panto.config.parent / "extensions/peek/init.lua").write_text(PEEK)
+    (panto.cwd / "notes").write_text(f"export FAKE_KEY={CANARY}\n")
+    many = "for i in $(seq 4000); do echo $i padding padding padding padding padding padding padding padding; done"
+    calls: list[tuple[str, dict[str, Any] | str]] = [
+        ("read", {"path": "notes"}),
+        ("grep", {"pattern": "canary"}),
+        ("bash", {"command": f"cat notes; {many}; cat notes >&2"}),
+        ("bash", {"command": "cat notes nowhere"}),
+        ("peek", {}),
+        ("peek", {"fail": True}),
+        ("edit", {"path": "notes", "edits": [{"old": "export", "new": "set"}]}),
+    ]
+    fake.replies += [Reply(calls=calls), Reply("Done.")]
+    done = panto("-p", "look", "--mode", "yolo", "--output", "stream-json", "--debug")
+    told = [r["text"] for r in records(done.stdout) if r["type"] == "tool_result"]
+    assert (len(told), len([text for text in told if "[secret]" in text])) == (len(calls), len(calls) - 1), told
+    assert CANARY not in done.stdout + done.stderr + json.dumps([r.body for r in fake.requests])
+    files = [path for path in panto.home.rglob("*") if path.is_file()]
+    assert any("outputs" in path.parts for path in files)
+    assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+    assert (panto.cwd / "notes").read_text() == f"set FAKE_KEY={CANARY}\n"
+
+
 # ---------------------------------------------------------------- a conversation
 
 

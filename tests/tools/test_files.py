@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from panto.schema.errors import ToolFailure
+from panto.schema.errors import Missing, ToolFailure
 from panto.schema.events import FileChange
 from panto.schema.view import DiffView, Hunk
 from panto.tools import paths
@@ -322,6 +322,24 @@ def test_what_a_turn_did_to_files_is_undone_from_the_record_alone(tmp_path: Path
             assert stat.S_IMODE((work.cwd / "kept").stat().st_mode) == 0o755
             assert not (work.cwd / "made/here").exists()
             assert (work.cwd / "moved").read_text() == "3\n"
+
+    run(check())
+
+
+def test_a_content_that_holds_a_key_is_not_kept_and_that_is_said_when_it_should_be_undone(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws", mask=("canary-1234",)) as work:
+            (work.cwd / ".env").write_text("KEY=canary-1234\n")
+            reply = await work.call("edit", path=".env", edits=[{"old": "KEY", "new": "TOKEN"}])
+            assert reply.bodies == ()
+
+            async def body(name: str) -> bytes:
+                raise Missing(name)
+
+            result = await restore(reply.files, body)
+            assert result.restored == ()
+            assert [path for path, why in result.left if "secret" in why] == [str(work.cwd / ".env")]
+            assert (work.cwd / ".env").read_text() == "TOKEN=canary-1234\n"
 
     run(check())
 

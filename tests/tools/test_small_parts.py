@@ -17,10 +17,11 @@ from panto.schema.messages import ToolSpec
 from panto.tools import arguments, instructions
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.fetch import HttpReply
-from panto.tools.masks import HIDDEN, Masker, masked, masked_outcome
+from panto.tools.masks import HIDDEN, Masker, masked, masked_value
 from panto.tools.registry import Registry
 from panto.tools.sandbox import Sandbox
 from panto.tools.text import both_ends, count, encoding_of, one_line, plain, shown, size
+from panto.tools.tool import ToolReply
 from tests.tools.lab import lab, run, text_of
 
 SCHEMA = json.dumps({
@@ -147,12 +148,13 @@ def test_a_secret_is_hidden_wherever_the_stream_is_cut(words: list[str], step: i
 
 def test_an_outcome_is_masked_in_every_part_of_it(tmp_path: Path) -> None:
     async def check() -> None:
-        async with lab(tmp_path / "ws", mask=('quo"ted-123', "plain-secret")) as work:
+        async with lab(tmp_path / "ws") as work:
             (work.cwd / "f").write_text('a quo"ted-123 b plain-secret\n')
             reply = await work.call("read", path="f")
-            assert text_of(reply) == f"1\ta {HIDDEN} b {HIDDEN}"
-            assert "secret-" not in repr(reply.outcome) and 'quo"ted' not in repr(reply.outcome)
-            same = masked_outcome(reply.outcome, ("nowhere-123",))
+            clean = masked_value(reply.outcome, ('quo"ted-123', "plain-secret"))
+            assert text_of(ToolReply(clean)) == f"1\ta {HIDDEN} b {HIDDEN}"
+            assert "secret-" not in repr(clean) and 'quo"ted' not in repr(clean)
+            same = masked_value(reply.outcome, ("nowhere-123",))
             assert same is reply.outcome
 
     run(check())
