@@ -53,8 +53,8 @@ ext.register_command {
   name = 'todo',
   description = 'the steps the model keeps',
   handler = function()
-    local items = latest()
-    return #items > 0 and table.concat(lines(items), '\n') or 'no steps yet'
+    local items = latest() -- what a command returns is shown as Markdown
+    return #items > 0 and '- ' .. table.concat(lines(items), '\n- ') or 'no steps yet'
   end,
 }
 

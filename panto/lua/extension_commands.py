@@ -40,16 +40,14 @@ def register(commands: Commands, extensions: Extensions) -> None:
 
 
 def table(extensions: Extensions) -> str:
-    """All extensions as text, in load order."""
+    """All extensions as a Markdown list, in load order."""
     rows = extensions.rows()
     if not rows:
         return "no extensions"
-    width = max(len(row.name) for row in rows)
     lines = []
     for row in rows:
-        lines.append(f"{row.name:<{width}}  {row.state:<6}  {row.cost_ms:6.1f} ms  {row.place}")
-        if row.problem:
-            lines.append(f"{'':<{width}}  {row.problem}")
+        cost = f", {row.cost_ms:.1f} ms" if row.state == "active" else ""
+        lines.append(f"- **{row.name}** {row.state}{cost}: `{row.place}`" + (f": {row.problem}" if row.problem else ""))
     counts = extensions.driver.counts()
-    lines.append(f"{counts['tasks']} tasks, {counts['memory_kb'] / 1024:.1f} MB in Lua")
+    lines.append(f"\n{counts['tasks']} tasks, {counts['memory_kb'] / 1024:.1f} MB in Lua")
     return "\n".join(lines)

@@ -75,6 +75,7 @@ class Extensions:
         self.requests = http.Requests(lambda: shared.catalog.http, self.streams.endpoints.get)
         self.uv = UvPump(self.driver)
         listeners.primary = self._primary
+        listeners.on_runaway = self._runaway
         listeners.attach(self.driver, self.components)
         registries = Registries(
             shared.registry, client.commands, shared.catalog.protocols, add_provider, client.contribute, self._cwd,
@@ -165,12 +166,17 @@ class Extensions:
 
     def _task_failed(self, task: LuaTask, outcome: Outcome) -> None:
         if outcome.kind == "runaway":
-            self.client.show(f"{task.what} of {task.owner} {outcome.message}: stopped", level="attention",
-                             hint=f"/extensions off {task.owner} switches it off", key=f"lua:{task.owner}")  # fmt: skip
+            self._runaway(task.owner, task.what, outcome.message)
         elif task.what == "a spawned task" and outcome.kind != "cancelled":
             log.warning("%s: %s failed: %s\n%s", task.owner, task.what, outcome.message, outcome.traceback)
 
+    def _runaway(self, owner: str, what: str, message: str) -> None:
+        hint = f"/extensions off {owner} switches it off"
+        self.client.show(f"{what} of {owner} {message}: stopped", level="attention", hint=hint, key=f"lua:{owner}")
+
     def _callback_failed(self, owner: str, what: str, message: str, place: str, traceback: str) -> None:
+        if "too long without yielding" in message:
+            self._runaway(owner, what, message)
         log.warning("%s: error in %s: %s\n%s", owner, what, message, traceback)
 
     def _registration_failed(self, owner: str, place: str, problem: str) -> None:
@@ -203,8 +209,10 @@ class Extensions:
         mine.state, mine.problem = "broken", outcome.message
         self.withdraw(source.name)
         log.warning("extension %s is left out: %s\n%s", source.name, outcome.message, outcome.traceback)
-        self.client.show(f"extension {source.name} is left out: {outcome.message}", level="attention",
-                         hint="/extensions lists all, /reload tries again", key=f"lua:{source.name}")  # fmt: skip
+        self.client.show(
+            f"extension {source.name} is left out: {outcome.message}", level="attention",
+            hint="/extensions lists all, /extensions reload tries again", key=f"lua:{source.name}",
+        )  # fmt: skip
 
     def withdraw(self, owner: str) -> None:
         """End everything of one extension."""

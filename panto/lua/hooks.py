@@ -47,6 +47,7 @@ class Listeners:
 
     def __init__(self) -> None:
         self.primary: Callable[[], str] = lambda: ""
+        self.on_runaway: Callable[[str, str, str], None] = lambda owner, what, message: None
         self.started = False
         """Everything is loaded and has been told of the session's start; before that nobody hears of it."""
         self.hooks: dict[str, list[Listener]] = {}
@@ -106,6 +107,8 @@ class Listeners:
             )
             if not outcome.ok:
                 log.warning("%s: observer of %s: %s\n%s", one.owner, name, outcome.message, outcome.traceback)
+                if outcome.kind == "runaway":
+                    self.on_runaway(one.owner, f"an observer of {name}", outcome.message)
 
     # --- hooks -------------------------------------------------------------------------------------------------
 

@@ -33,12 +33,12 @@ MEMORY_KB = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a script stands on. `on_engine` runs work where the agents live; `scheduler` and `catalog` are asked there.
+    """What a script stands on. `on_owner` runs work where the agents live; `scheduler` and `catalog` are asked there.
 
     `say` takes log lines; `trees` are rock trees whose modules can be required; `env` holds no credentials.
     """
 
-    on_engine: OnEngine
+    on_owner: OnEngine
     scheduler: Callable[[], Scheduler]
     catalog: Callable[[], Catalog]
     http: Http
@@ -59,14 +59,14 @@ async def run_script(path: str, words: Sequence[str], at: Surroundings) -> tuple
 class _Script:
     def __init__(self, at: Surroundings) -> None:
         loop = asyncio.get_running_loop()
-        self.jobs = JobTable(at.on_engine)
+        self.jobs = JobTable(at.on_owner)
         self.host = Host(session=False, env=at.env, asks=self.jobs.asks)
         self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread, lambda owner: None, MEMORY_KB)
         self.driver = driver = Driver(self.host, loop, self.guard)
         self.spawner = Spawner()
         self.uv = UvPump(driver)
         self.exit: asyncio.Future[int] = loop.create_future()
-        self.desk = Desk(at.scheduler, self.jobs, at.on_engine)
+        self.desk = Desk(at.scheduler, self.jobs, at.on_owner)
         here = os.getcwd()
         clock.install(driver)
         files.install(driver, lambda lane: here)
@@ -74,7 +74,7 @@ class _Script:
         self.jobs.install(driver)
         self.desk.install(driver)
         Conversations(self.desk).install(driver)
-        models.install(driver, at.catalog, at.on_engine)
+        models.install(driver, at.catalog, at.on_owner)
         self.requests = http.Requests(lambda: at.http, lambda id: None)
         self.requests.install(driver)
         driver.ops["luv"] = lambda task: self.uv.load()
@@ -109,7 +109,7 @@ class _Script:
         for number in tuple(self.jobs.slots):
             await self.jobs.close(number)
         for handle in tuple(self.desk.handles):
-            await self.desk.on_engine(lambda handle=handle: self.desk.close(handle))  # type: ignore[misc]
+            await self.desk.on_owner(lambda handle=handle: self.desk.close(handle))  # type: ignore[misc]
         self.uv.close()
         self.guard.close()
         self.spawner.close()

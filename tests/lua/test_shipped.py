@@ -71,7 +71,7 @@ def test_todo_keeps_the_list_over_a_restart(tmp_path: Path) -> None:
     async def second(at: Home) -> None:
         await at.house.until(lambda: at.house.client.contributions.statuses)
         await at.house.client.submit(ops.RunCommand("/todo"))
-        assert at.notices()[-1] == "[x] look\n[>] change"
+        assert at.notices()[-1] == "- [x] look\n- [>] change"
 
     name = inside(tmp_path, tables, ["todo"], first)
     inside(tmp_path, tables, ["todo"], second, resume=name)

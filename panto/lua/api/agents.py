@@ -95,8 +95,8 @@ def choice_of(name: str | None) -> ToolChoice | None:
 class Desk:
     """The agents that one Lua state has opened, and what it does with them."""
 
-    def __init__(self, scheduler: Callable[[], Scheduler], jobs: JobTable, on_engine: OnEngine = here) -> None:
-        self._scheduler, self.jobs, self.on_engine = scheduler, jobs, on_engine
+    def __init__(self, scheduler: Callable[[], Scheduler], jobs: JobTable, on_owner: OnEngine = here) -> None:
+        self._scheduler, self.jobs, self.on_owner = scheduler, jobs, on_owner
         self.handles: dict[int, Agent] = {}
         self.owners: dict[int, str] = {}
         self._last = 0
@@ -110,7 +110,7 @@ class Desk:
         """Add the ops; each crosses to the engine's loop."""
 
         def op(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-            return lambda task, *args: self.on_engine(lambda: work(task, *args))
+            return lambda task, *args: self.on_owner(lambda: work(task, *args))
 
         driver.ops |= {
             "agent_open": op(self.open), "agent_close": op(self._close_op), "run": self._run, "submit": op(self.submit),
@@ -151,7 +151,7 @@ class Desk:
         await self.close(handle)
 
     async def _close_quietly(self, handle: int) -> None:
-        await self.on_engine(lambda: self.close(handle))
+        await self.on_owner(lambda: self.close(handle))
 
     async def close(self, handle: int) -> None:
         """Drop a handle. Idempotent."""
@@ -186,7 +186,7 @@ class Desk:
             self.jobs.follow(slot, job)
 
         try:
-            await self.on_engine(begin)
+            await self.on_owner(begin)
         except BaseException:
             self.jobs.slots.pop(slot.number, None)
             slot.release()

@@ -44,7 +44,7 @@ class Conversations:
         """Add the ops."""
 
         def op(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-            return lambda task, *args: self._desk.on_engine(lambda: work(task, *args))
+            return lambda task, *args: self._desk.on_owner(lambda: work(task, *args))
 
         driver.ops |= {
             "messages": op(self.messages), "message_count": op(self.count), "add_message": op(self.add),

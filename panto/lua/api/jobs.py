@@ -137,11 +137,11 @@ def flat(record: Record) -> tuple[object, ...]:
 
 
 class JobTable:
-    """The jobs of one Lua state by number. `on_engine` runs a coroutine function where the agents live."""
+    """The jobs of one Lua state by number. `on_owner` runs a coroutine function where the agents live."""
 
-    def __init__(self, on_engine: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+    def __init__(self, on_owner: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
         self.slots: dict[int, Slot] = {}
-        self._on_engine = on_engine
+        self._on_owner = on_owner
         self._last = 0
         self._driver: Driver | None = None
         self._background: set[asyncio.Future[Any]] = set()
@@ -217,7 +217,7 @@ class JobTable:
             if slot.job is not None:
                 slot.job.request_cancel()
 
-        await self._on_engine(ask)
+        await self._on_owner(ask)
 
     # --- waiting -----------------------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class JobTable:
             if slot.job is not None:
                 slot.job.detach()
 
-        await self._on_engine(ask)
+        await self._on_owner(ask)
 
     async def _close(self, task: LuaTask, number: int) -> None:
         await asyncio.shield(self.close(number))
@@ -272,7 +272,7 @@ class JobTable:
             if job is not None:
                 await job.close()
 
-        await self._on_engine(end)
+        await self._on_owner(end)
         self.slots.pop(number, None)
         slot.release()
 

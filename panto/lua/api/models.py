@@ -13,7 +13,7 @@ from panto.schema.errors import UsageError
 MOST = 200
 
 
-def install(driver: Driver, catalog: Callable[[], Catalog], on_engine: OnEngine) -> None:
+def install(driver: Driver, catalog: Callable[[], Catalog], on_owner: OnEngine) -> None:
     """Add the ops `resolve_model` and `models`."""
 
     async def resolve(config: dict[str, Any]) -> dict[str, Any]:
@@ -39,9 +39,9 @@ def install(driver: Driver, catalog: Callable[[], Catalog], on_engine: OnEngine)
         ]  # fmt: skip
 
     def resolve_op(task: LuaTask, config: dict[str, Any]) -> Any:
-        return on_engine(lambda: resolve(config))
+        return on_owner(lambda: resolve(config))
 
     def models_op(task: LuaTask, query: str, limit: float) -> Any:
-        return on_engine(lambda: rows(query, limit))
+        return on_owner(lambda: rows(query, limit))
 
     driver.ops |= {"resolve_model": resolve_op, "models": models_op}
