@@ -6,7 +6,7 @@ import os
 import time
 
 from panto.schema.ops import Interrupt, SetMode, SetReasoning
-from panto.schema.queries import AskModels
+from panto.schema.queries import AskHistory, AskModels
 from panto.tui import manners
 from panto.tui.frame import Frame
 from panto.tui.keys import CHORD
@@ -82,9 +82,11 @@ class Actions(Frame, inherit_bindings=False):
     def action_escape(self) -> None:
         """Close what is in front, else stop the turn, else (twice, empty, idle) rewind."""
         now = time.monotonic()
-        twice, self._escaped_at = now - self._escaped_at < TWICE_S, now
+        twice, self._escaped_at = now - self._escaped_at < TWICE_S, -10.0  # only one that closed nothing counts
         if self.chord:
             self._end_chord()
+        elif self.signing is not None:
+            self.signing.end()
         elif self.reply.display:
             self.question.back()
         elif self.focused is self.transcript:
@@ -97,6 +99,8 @@ class Actions(Frame, inherit_bindings=False):
             self.sync()
         elif twice and not self.composer.draft.text and self.now.turns:
             self.action_tree()
+        else:
+            self._escaped_at = now
 
     def action_interrupt(self) -> None:
         """Copy a selection, else stop the turn, else clear; a second time: leave."""
@@ -257,6 +261,34 @@ class Actions(Frame, inherit_bindings=False):
         from panto.tui.screens.themes import ThemeScreen
 
         self.push_screen(ThemeScreen())
+
+    def find(self, words: str) -> None:
+        """Search the transcript."""
+        found = self.transcript.search(words)
+        if found:
+            self.transcript.focus()
+            self.passing_hint(f"{found} found · n p to the next")
+        elif words:
+            self.passing_hint("not found")
+
+    def show_text(self, text: str) -> None:
+        """A text on the whole screen."""
+        from panto.tui.screens.pager import PagerScreen
+
+        self.push_screen(PagerScreen(text))
+
+    def show_child(self, agent: str, name: str = "") -> None:
+        """A child agent's transcript, live."""
+        from panto.tui.screens.agents import ChildScreen
+
+        self.child = ChildScreen(agent, name)
+        self.push_screen(self.child)
+
+    async def load_older(self, before: tuple[int, int]) -> None:
+        """Put the page before what is loaded in front of it."""
+        page = await self.link.ask(AskHistory(before=before))
+        if page is not None:
+            self.transcript.prepend(page)
 
     def copy(self, text: str) -> None:
         """Put text on the clipboard."""

@@ -12,7 +12,16 @@ from textual.screen import Screen
 from panto.schema.errors import PantoError
 from panto.schema.ops import Op, Prompt
 from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
-from panto.schema.signals import InputReturned, Left, ReasoningStreamed, TextStreamed, ToolProgressed, Update
+from panto.schema.signals import (
+    ContributionsChanged,
+    InputReturned,
+    Left,
+    ReasoningStreamed,
+    StatusChanged,
+    TextStreamed,
+    ToolProgressed,
+    Update,
+)
 from panto.tui.actions import Actions
 from panto.tui.commands import Commands, merged
 from panto.tui.keys import Keys
@@ -85,8 +94,11 @@ class PantoApp(Actions, inherit_bindings=False):
         contributions = await self.link.ask(AskContributions())
         if status is not None:
             self.now.apply(status, time.monotonic())
+            self.transcript.apply(status)  # a turn that was left unfinished says so
+            self.model_told(status)
         if contributions is not None:
             self.now.contributions = contributions
+            self.shortcuts_told()
         self.desk.rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
         self.desk.changed()
@@ -108,7 +120,11 @@ class PantoApp(Actions, inherit_bindings=False):
             self.transcript.apply(update)
         elif self.child is not None:
             self.child.hear(update)
-        if isinstance(update, InputReturned):
+        if isinstance(update, StatusChanged):
+            self.model_told(update)
+        elif isinstance(update, ContributionsChanged):
+            self.shortcuts_told()
+        elif isinstance(update, InputReturned):
             if update.text in self.swallowed:
                 self.swallowed.remove(update.text)
             else:
@@ -143,9 +159,10 @@ class PantoApp(Actions, inherit_bindings=False):
     # --- from the person ---------------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Keys that no widget took."""
+        """Keys that no widget took; what is typed over the transcript goes into the prompt."""
         event.stop()
-        self.press(event.key)
+        if not self.press(event.key) and self.focused is self.transcript and self.screen is self.main:
+            self.typed_over(event)
 
     def on_transcript_unseen(self, message: Transcript.Unseen) -> None:
         """Rows came below a reader who scrolled up."""

@@ -86,7 +86,7 @@ class Call:
     @property
     def title(self) -> str:
         """The one argument that matters."""
-        if self.outcome is not None and self.outcome.title:
+        if self.outcome is not None and self.outcome.title and self.name != "ask":
             return clean_line(self.outcome.title)
         return title_of(self.arguments)
 

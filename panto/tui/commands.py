@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from panto.schema.ops import NewSession, OpenSession, RunCommand
 from panto.schema.queries import CommandRow
+from panto.tui.signing import sign_in
 
 if TYPE_CHECKING:
     from panto.tui.app import PantoApp
@@ -42,23 +43,30 @@ class Commands:
 
     def __init__(self, app: PantoApp) -> None:
         self._app = app
-        self._own: dict[str, Callable[[str], None]] = {
+        self._own: dict[str, Callable[[str], object]] = {
             "agents": lambda _rest: app.action_agents(),
             "context": lambda _rest: app.action_context(),
             "copy": lambda _rest: app.copy_answer(),
             "exit": lambda _rest: app.action_leave_now(),
             "help": lambda _rest: app.action_help(),
+            "login": lambda rest: app.link.start(sign_in(app, rest.partition(" ")[0])),
             "new": lambda _rest: app.link.submit(NewSession()),
             "queue": lambda _rest: app.action_waiting(),
             "quit": lambda _rest: app.action_leave_now(),
             "resume": self._resume,
-            "rewind": lambda _rest: app.action_tree(),
+            "rewind": self._rewind,
             "search": app.find,
             "sessions": lambda _rest: app.action_sessions(),
             "settings": lambda _rest: app.action_settings(),
             "theme": self._theme,
             "tree": lambda _rest: app.action_tree(),
         }
+
+    def values(self, name: str) -> tuple[str, ...] | None:
+        """What may follow one of the screen's own commands, None where the engine is to be asked."""
+        if name == "theme":
+            return self._app.themes()
+        return None if name not in self._own or name == "login" else ()
 
     def run(self, text: str, rows: tuple[CommandRow, ...]) -> bool:
         """Run a command as typed; False (and said so) when there is none of this name. Nothing is guessed."""
@@ -83,6 +91,12 @@ class Commands:
             self._app.link.submit(OpenSession(rest))
         else:
             self._app.action_sessions()
+
+    def _rewind(self, rest: str) -> None:
+        if rest:
+            self._app.link.submit(RunCommand(f"/rewind {rest}"))
+        else:
+            self._app.action_tree()
 
     def _theme(self, rest: str) -> None:
         if rest:

@@ -32,5 +32,6 @@ def farewell(now: Now, left: Left | None, settings: ScreenSettings, shown: Seque
         facts.insert(0, f"{len(now.changed)} files +{added} −{removed}")
     said = left.summary if left is not None else ()
     back = [line.strip() for line in said if "--resume" in line] or [f"panto --resume {now.primary[:8]}"]
-    body = [clean_line(title, 100), *answer, " · ".join(fact for fact in facts if fact), "", *back]
+    unfinished = ["this turn is not finished: come back and press Enter to go on"] if now.unfinished else []
+    body = [clean_line(title, 100), *answer, " · ".join(fact for fact in facts if fact), "", *unfinished, *back]
     return tuple(f"  {line}".rstrip() for line in body)

@@ -11,23 +11,27 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from panto.schema.ops import Op, RunCommand
-from panto.schema.queries import AskHistory
+from panto.schema.queries import AskCompletions
+from panto.schema.signals import StatusChanged
 from panto.tui import manners
 from panto.tui.draft import clean
 from panto.tui.driver import PantoDriver
 from panto.tui.keyboard import GroundTold, ground_in
+from panto.tui.keys import spell
 from panto.tui.looks import Looks
 from panto.tui.now import Held, Now
 from panto.tui.prompt import run_outside
 from panto.tui.widgets.composer import Desk
-from panto.tui.widgets.status import short_path
+from panto.tui.widgets.status import short_model, short_path
 
 if TYPE_CHECKING:
     from panto.tui.screens.agents import ChildScreen
+    from panto.tui.signing import KeyDesk
 
 TICK_S = 0.125
 HINT_S = 2.0
-READING = "reading · j k n p o y / · Esc back"
+READING = "reading · j k move · n p prompts · o open · y copy · / search · Esc back"
+READING_NARROW = "reading · F1 keys · Esc back"
 
 
 class ReplyDesk(Desk):
@@ -65,12 +69,15 @@ class Frame(Looks, inherit_bindings=False):
     _title = ""
     _leaving = False
     _passing = ""
+    _model_told = ""
     child: ChildScreen | None = None
+    signing: KeyDesk | None = None
 
     def begin_frame(self) -> None:
         """Before anything is mounted."""
         self.answered: set[str] = set()
         self.swallowed: list[str] = []
+        self._warned: set[str] = set()
         self.begin_looks()
         self.begin_session("")
 
@@ -113,6 +120,7 @@ class Frame(Looks, inherit_bindings=False):
         if not now.busy:
             self.rule.stopping = False
         held = next((one for one in now.asked if one.call not in self.answered), None)
+        held = held if self.signing is None else None  # no question while a key is being typed
         if held is not self._asked:
             self._show_question(held)
         self._hint_waiting()
@@ -135,6 +143,29 @@ class Frame(Looks, inherit_bindings=False):
     def activity(self) -> str:
         """What runs, in the words of the transcript."""
         return self.transcript.activity(time.time()) or "working"
+
+    def shortcuts_told(self) -> None:
+        """Say once which keys of extensions are taken already."""
+        for one in self.now.contributions.shortcuts:
+            action = self.keys.action(one.key)
+            if action is not None and one.key not in self._warned:
+                self._warned.add(one.key)
+                what = f"{spell(one.key)} is taken by panto ({action.replace('_', ' ')}): the shortcut of an extension"
+                self.say(f"{what} for {one.command or one.description} does not work", "attention",
+                         f'[keys] {action} = "…" in config.toml frees the key')  # fmt: skip
+
+    def model_told(self, status: StatusChanged) -> None:
+        """Find out whether the model's short name says which it is."""
+        if status.model and status.model != self._model_told:
+            self._model_told = status.model
+            self.link.start(self._ask_names(status.model))
+
+    async def _ask_names(self, label: str) -> None:
+        short = short_model(label)
+        labels = await self.link.ask(AskCompletions("model", short), quiet=True) or ()
+        others = [one for one in labels if one != label and short_model(one) == short]
+        self.status.full_name = bool(others)
+        self.status.redraw()
 
     def shortcut(self, key: str) -> bool:
         """A key an extension took; False when none did."""
@@ -183,6 +214,12 @@ class Frame(Looks, inherit_bindings=False):
         self._hint_waiting()
         self.rule.redraw()
 
+    def typed_over(self, event: Key) -> None:
+        """A character that means nothing in the transcript is the beginning of a prompt."""
+        if self._asked is None and event.character and event.character.isprintable():
+            self.back_to_prompt()
+            self.composer.edit(event.key, event.character)
+
     def typed_early(self, key: str, character: str | None) -> None:
         """A key that came before the question was alive belongs to the draft."""
         self.last_key = time.monotonic()
@@ -190,7 +227,7 @@ class Frame(Looks, inherit_bindings=False):
 
     def back_to_prompt(self) -> None:
         """Focus where typing goes."""
-        target = self.question if self._asked else self.composer
+        target = self.reply if self.signing else self.question if self._asked else self.composer
         target.focus()
         self.sync()
 
@@ -205,7 +242,8 @@ class Frame(Looks, inherit_bindings=False):
     def focus_moved(self) -> None:
         """Say how to come back from the transcript."""
         reading = self.focused is self.transcript
-        self.hint(READING if reading else "")
+        words = READING if self.size.width >= 110 else READING_NARROW
+        self.hint(words if reading else "")
 
     def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
@@ -277,34 +315,6 @@ class Frame(Looks, inherit_bindings=False):
         self.refresh(layout=True)
         return code
 
-    def find(self, words: str) -> None:
-        """Search the transcript."""
-        found = self.transcript.search(words)
-        if found:
-            self.transcript.focus()
-            self.passing_hint(f"{found} found · n p to the next")
-        elif words:
-            self.passing_hint("not found")
-
-    async def load_older(self, before: tuple[int, int]) -> None:
-        """Put the page before what is loaded in front of it."""
-        page = await self.link.ask(AskHistory(before=before))
-        if page is not None:
-            self.transcript.prepend(page)
-
-    def show_text(self, text: str) -> None:
-        """A text on the whole screen."""
-        from panto.tui.screens.pager import PagerScreen
-
-        self.push_screen(PagerScreen(text))
-
-    def show_child(self, agent: str, name: str = "") -> None:
-        """A child agent's transcript, live."""
-        from panto.tui.screens.agents import ChildScreen
-
-        self.child = ChildScreen(agent, name)
-        self.push_screen(self.child)
-
     def close_overlay(self) -> None:
         """Back to what lies below."""
         if self.screen is not self.main:
@@ -328,6 +338,7 @@ class Frame(Looks, inherit_bindings=False):
         """Shut the engine down, then end."""
         if not self._leaving:
             self._leaving = True
+            self.now.unfinished = self.now.busy or bool(self.now.status and self.now.status.parked)
             self.hint("leaving")
             self.link.start(self._leave(code))
 

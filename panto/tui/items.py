@@ -14,8 +14,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from panto.tui import units
-from panto.tui.sanitize import clean, clean_line
-from panto.tui.widgets.lines import NONE, Line, Look, Run, mix, spread, wrap
+from panto.tui.sanitize import clean, clean_line, sentences
+from panto.tui.widgets.lines import NONE, Line, Look, Run, spread, wrap
 from panto.tui.widgets.markdown import Document
 from panto.tui.widgets.output import Output
 
@@ -152,6 +152,7 @@ class PromptItem(Item):
         first = rows[0]
         head: list[Run] = [(look.glyphs.prompt, palette.accent + _BOLD), (" ", NONE)]
         head += [(segment.text, segment.style or NONE) for segment in first.segments[1:]]
+        by = "taken back" if self.dim else by
         segments = spread(head, [(by, palette.aside)] if by else [], look.right)
         rows[0] = Line(segments, ground=palette.band, gutter=2, target=first.target)
         return rows
@@ -283,6 +284,7 @@ class NoticeItem(Item):
         self.hint = hint
         self.detail = detail
         self.can_open = bool(detail)
+        self.last = True  # nothing after it opens
 
     def lines(self, look: Look) -> list[Line]:
         palette, glyphs = look.palette, look.glyphs
@@ -294,12 +296,14 @@ class NoticeItem(Item):
             mark = (glyphs.stopped, palette.attention)
         elif self.level == "wrong":
             mark, style = (glyphs.failed, palette.wrong), palette.text
-        runs: list[Run] = [(clean_line(self.text), style)]
+        said = clean(self.text).strip("\n").split("\n")[:200]
+        rows = [row for text in said[:-1] for row in _paragraph([(text, style)], look.body)]
+        runs: list[Run] = [(said[-1], style)]
         if self.hint:
             runs.append(("   " + clean_line(self.hint), palette.aside))
         if self.detail and not self.open:
-            runs.append((f"   {glyphs.dot} o opens", palette.aside))
-        rows = _paragraph(runs, look.body)
+            runs.append((f"   {glyphs.dot} {'Ctrl+O opens' if self.last else 'click opens'}", palette.aside))
+        rows += _paragraph(runs, look.body)
         first = rows[0]
         segments = [Segment(*mark), Segment(" "), *first.segments[1:]]
         rows[0] = Line(segments, gutter=2, joint=None, target="fold" if self.detail else "")
@@ -328,7 +332,7 @@ class ErrorItem(Item):
 
     def lines(self, look: Look) -> list[Line]:
         palette = look.palette
-        text, aside = clean_line(self.text), palette.aside
+        text, aside = sentences(self.text), palette.aside
         mark: list[Run] = [(look.glyphs.failed, palette.wrong), (" ", NONE)]
         room = look.body - len(self.time) - 2
         rows = wrap([(text, palette.text), ("   " + self.fact if self.fact else "", aside)], room)
@@ -389,10 +393,3 @@ def _barred(text: str, look: Look, limit: int = 200) -> list[Line]:
 def _last_line(text: str) -> str:
     tail = text[-600:].rstrip()
     return clean_line(tail[tail.rfind("\n") + 1 :])
-
-
-def dimmed(line: Line, look: Look) -> Line:
-    """The same row as an aside, without other colours."""
-    aside = look.palette.aside
-    segments = [Segment(s.text, mix(NONE, aside) if s.text.strip() else s.style) for s in line.segments]
-    return Line(segments, ground=None, gutter=line.gutter, joint=line.joint, target=line.target, end=line.end)

@@ -64,7 +64,7 @@ async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, set
         log.error("the screen failed", exc_info=failure)
         way = f"nothing is lost: panto --resume {app.now.primary[:8]}   (details are in the log)"
         raise PantoError(f"the screen failed: {type(failure).__name__}: {failure}", way) from failure
-    lines = () if guard.number else farewell(app.now, app.left, settings, _shown(app, settings))
+    lines = () if guard.number == signal.SIGHUP else farewell(app.now, app.left, settings, _shown(app, settings))
     return Farewell(128 + guard.number if guard.number else code or 0, lines)
 
 

@@ -161,14 +161,15 @@ class Link:
             return False
         return True
 
-    async def ask(self, query: Query[A]) -> A | None:
-        """An answer, or None where there is no engine yet or it says no (which is shown)."""
+    async def ask(self, query: Query[A], quiet: bool = False) -> A | None:
+        """An answer, or None where there is no engine yet or it says no (which is shown, unless `quiet`)."""
         if self._client is None:
             return None
         try:
             return await self._client.ask(query)
         except PantoError as error:
-            self._ends.refused(None, error)
+            if not quiet:
+                self._ends.refused(None, error)
             return None
 
     async def close(self) -> None:

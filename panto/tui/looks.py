@@ -9,6 +9,7 @@ from typing import get_args
 from panto.tui.colours import Glyphs, Palette, ThemeName, custom, glyphs, palette
 from panto.tui.parts import Parts
 from panto.tui.widgets.lines import Look
+from panto.tui.widgets.panel import Panel
 
 BUILT_IN: tuple[str, ...] = ("auto", *get_args(ThemeName))
 _SPELLINGS = {"high contrast": "contrast", "high-contrast": "contrast", "terminal": "ansi"}
@@ -69,6 +70,9 @@ class Looks(Parts, inherit_bindings=False):
             self.say(str(error), "attention")
             return
         self.transcript.restyle()
+        for screen in self.screen_stack:
+            for panel in screen.query(Panel):
+                panel.forget()
         self.refresh(layout=True)
 
     def ground_told(self, dark: bool) -> None:

@@ -89,6 +89,7 @@ class Now:
     answer: str = ""
     first_prompt: str = ""
     beginning: bool = False  # a turn was committed, and its first step not yet
+    unfinished: bool = False  # a turn was not at its end when the person left
     doubted: bool = False  # a status was not believed while a turn began
 
     @property

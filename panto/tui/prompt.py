@@ -80,6 +80,8 @@ class PromptDesk(Desk):
             self.app.link.submit(Continue())
 
     def _sent(self, text: str) -> None:
+        if text.startswith("/login "):
+            text = " ".join(text.split()[:2])  # a key written behind it is not remembered
         if not self.past or self.past[-1] != text:
             self.past.append(text)
         self._at = None
@@ -147,8 +149,12 @@ class PromptDesk(Desk):
     def changed(self) -> None:
         """The draft changed: show what may follow."""
         self.app.last_key = time.monotonic()
-        draft = self.composer.draft
+        self._follow()
         self.app.hint(self._hint())
+
+    def _follow(self) -> None:
+        draft = self.composer.draft
+        self._asked += 1  # what was asked for an earlier text comes too late
         if self._searching:
             found = self._found()
             self.app.rule.left = "search earlier prompts"
@@ -165,7 +171,6 @@ class PromptDesk(Desk):
             found = commands(self.rows, self._wanted.text)
             self._show(found, -1, "" if found else "no such command" if self.app.link.ready else "still starting")
         else:
-            self._asked += 1
             self.app.link.start(self._ask(self._wanted, self._asked))
 
     async def _ask(self, want: Wanted, number: int) -> None:
@@ -177,8 +182,9 @@ class PromptDesk(Desk):
             self._files = f"{len(choices)} of {files.total} files" + ("" if files.complete else ", reading")
             message = "" if choices or files.complete else "reading the list of files"
         else:
-            values = await self.app.link.ask(AskCompletions(want.command, want.text))
-            values = self.app.themes() if want.command == "theme" else values
+            values = self.app.commands.values(want.command)
+            if values is None:
+                values = await self.app.link.ask(AskCompletions(want.command, want.text), quiet=True)
             if values is None or number != self._asked:
                 return
             choices = [Choice(value, value) for value in values if rank(value, want.text) is not None]
@@ -271,10 +277,15 @@ class PromptDesk(Desk):
                 return False
             self.take()
             return True
-        if chosen is None:
+        if chosen is None and not self._only_match(want):
             return False
         self.take()
         return self.composer.draft.text.endswith(" ")  # it takes arguments: not run yet
+
+    def _only_match(self, want: Wanted) -> bool:
+        """Whether an argument was begun that can only become one thing."""
+        choices = self.completion.choices
+        return want.kind == "argument" and bool(want.text.strip()) and len(choices) == 1
 
     # --- pastes ----------------------------------------------------------------------------------------------
 
@@ -317,6 +328,8 @@ class PromptDesk(Desk):
         start = first if len(first) <= 14 else first[:13] + "…"
         size = f"{lines} lines" if lines > 1 else f"{len(body)} characters"
         draft.fold(Chip(f"[{size}: {start}]", text))
+        if lines <= UNFOLD_LINES and len(body) <= UNFOLD_CHARACTERS:
+            self.app.passing_hint("paste it again to see it as text")
 
     # --- external editor -------------------------------------------------------------------------------------
 

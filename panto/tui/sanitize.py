@@ -70,3 +70,10 @@ def untab(text: str) -> str:
     if "\t" not in text:
         return text
     return "\n".join(line.expandtabs(TAB) if "\t" in line else line for line in text.split("\n"))
+
+
+def sentences(text: str) -> str:
+    """Lines as sentences of one line, a stop between them."""
+    lines = [clean_line(line).strip() for line in text.split("\n")]
+    *first, last = [line for line in lines if line] or [""]
+    return " ".join([*(line if line[-1] in ".:!?;," else line + "." for line in first), last])

@@ -68,6 +68,7 @@ class Base:
         self._seen = (-1, -1)
         self._page_start: tuple[int, int] | None = None
         self._touched: dict[int, Item] = {}
+        self._openable: Item | None = None
         self._reshaped: int | None = 0
 
     # ---------------------------------------------------------------- items
@@ -79,8 +80,17 @@ class Base:
     def insert(self, at: int, item: Item) -> None:
         """Puts an item before the one at `at`."""
         item.dim = item.turn in self.superseded
+        if item.can_open and item.kind in ("card", "notice") and at == len(self.items):
+            self._opens_last(item)
         self.items.insert(at, item)
         self._reshape(at)
+
+    def _opens_last(self, item: Item) -> None:
+        """From now on this is what the key for the last card opens."""
+        before, self._openable = self._openable, item
+        if isinstance(before, NoticeItem):
+            before.last = False
+            self.touch(before)
 
     def remove(self, item: Item) -> None:
         """Takes an item out, if it is there; near the end this is quick."""

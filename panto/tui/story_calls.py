@@ -148,6 +148,7 @@ class CallsPart(Base):
         reading = [call for call in calls if call.reading]
         shared = BatchItem(turn, reading) if len(reading) >= BATCH else None
         drafts, self._drafts = self._drafts, {}
+        at = self._draft_start(drafts)
         for binding, call in zip(event.calls, calls, strict=True):
             draft = drafts.pop(binding.index, None)
             item: Item
@@ -162,11 +163,21 @@ class CallsPart(Base):
             else:
                 item = CallItem(turn, call)
             self.call_items[call.id] = item
-            if item is not draft and not (item is shared and call is not reading[0]):
-                self.append(item)
+            if item is draft:
+                self.remove(draft)  # it may have stood before calls that come first
+            if not (item is shared and call is not reading[0]):
+                self.insert(min(at, len(self.items)), item)
+                at += 1
         for draft in drafts.values():
             self.remove(draft)
         self._arguments = []
+
+    def _draft_start(self, drafts: dict[int, CallItem]) -> int:
+        """Where the first draft of a step stands; the end without any."""
+        for at in range(max(0, len(self.items) - 200), len(self.items)):
+            if any(self.items[at] is draft for draft in drafts.values()):
+                return at
+        return len(self.items)
 
     @staticmethod
     def _new_arguments(call: Call, fact: Fact) -> None:

@@ -19,6 +19,7 @@ StepFact = (
     | e.ModelStepCompleted | e.InterruptRequested | e.RunEnded
 )  # fmt: skip
 
+_DOT = "·"
 _WORDS = {"waiting": "waiting for the model", "thinking": "thinking", "writing": "writing", "stopping": "stopping"}
 _KEPT = "Nothing is lost: your prompt is kept.   Enter tries again   "
 _HINTS = {
@@ -239,7 +240,8 @@ class StepsPart(Base):
         retry, self._retry = self._retry, None
         if retry is not None:
             took = units.seconds(max(0.0, self._clock() - retry.began))
-            self.append(NoticeItem(self.turn, f"{retry.words}: answered after {took}, try {retry.attempt}"))
+            tries = f"sent again, answered on try {retry.attempt} after {took}"
+            self.append(NoticeItem(self.turn, f"{retry.words.rstrip('.')} {_DOT} {tries}"))
 
     # ---------------------------------------------------------------- words for the rule
 

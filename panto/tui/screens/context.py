@@ -39,7 +39,8 @@ class Context(PickerPanel):
                 (f"  {tokens(part.tokens):>6}  {clean_line(part.name, 48):<{names}}", PLAIN),
                 (f"  {100 * part.tokens / max(1, total):3.0f} %", aside),
             ]
-            self.entries.append(Entry(part.name, left, [(clean_line(part.source, 60), aside)]))
+            source = [(clean_line(part.source, 60), aside)] if self.size.width >= 100 else []
+            self.entries.append(Entry(part.name, left, source))
 
 
 class ContextScreen(Overlay):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from panto.tui.keys import spell
 from panto.tui.screens.overlay import Overlay
 from panto.tui.widgets.lines import width_of
@@ -33,7 +35,7 @@ class Help(PickerPanel):
 
     title = "help"
     placeholder = "type to search keys and commands"
-    hints = (("Enter", "put the command into the prompt"), ("Esc", "back"))
+    hints: Sequence[tuple[str, str]] = (("Enter", "put the command into the prompt"), ("Esc", "back"))
 
     async def load(self) -> None:
         """Keys, then what can be typed, then commands."""
@@ -46,15 +48,23 @@ class Help(PickerPanel):
         if app.now.busy:
             parts.insert(0, ("while a turn runs", [("Enter", "steer it"), ("Alt+Enter", "queue for after it"),
                                                   ("Esc", "stop it; what waits comes back")]))  # fmt: skip
-        width = min(34, max(width_of(key) for _, rows in parts for key, _ in rows))
+        narrow = self.size.width < 90
+        width = 0 if narrow else min(34, max(width_of(key) for _, rows in parts for key, _ in rows))
         self.entries = []
         for heading, rows in parts:
             self.entries.append(Entry(None, [(heading, self.palette.accent)], heading=True))
             self.entries += [self._row(key, meaning, width) for key, meaning in rows]
 
     def _row(self, key: str, meaning: str, width: int) -> Entry:
+        if not width:
+            return Entry(key, [(key, PLAIN)], below=[(meaning, self.palette.aside)] if meaning else [])
         pad = " " * max(2, width - width_of(key) + 2)
         return Entry(key, [(key + pad, PLAIN), (meaning, self.palette.aside)])
+
+    def moved(self) -> None:
+        """Only a command can be taken from here."""
+        command = self.current is not None and str(self.current.value).startswith("/") and self.current.value != "/"
+        self.hints = [*([("Enter", "put the command into the prompt")] if command else []), ("Esc", "back")]
 
     def choose(self, entry: Entry) -> None:
         """A command goes into the prompt."""

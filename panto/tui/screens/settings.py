@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from panto.schema.queries import AskSettings
 from panto.tui.sanitize import clean_line
 from panto.tui.screens.overlay import Overlay
@@ -22,15 +24,24 @@ class Settings(PickerPanel):
         """Ask for them."""
         rows = await self.panto.link.ask(AskSettings()) or ()
         width = min(32, max((width_of(row.key) for row in rows), default=0))
+        narrow = self.size.width < 100
+        self.right = "" if narrow else type(self).right
         self.entries = []
         for row in rows:
-            left = [(clean_line(row.key).ljust(width + 2), PLAIN), (clean_line(row.value, 300), self.palette.accent)]
-            self.entries.append(Entry(row.key, left, [(clean_line(row.source), self.palette.aside)]))
+            key, source = clean_line(row.key), [(clean_line(row.source), self.palette.aside)]
+            left = [(key.ljust(width) + "  ", PLAIN), (clean_line(row.value, 300), self.palette.accent)]
+            told = source if narrow and row.source != "default" else []
+            self.entries.append(Entry(row.key, left, [] if narrow else source, told))
 
     def choose(self, entry: Entry) -> None:
         """The few that have a list of their own."""
-        opens = {"model": self.panto.action_model, "screen.theme": self.panto.action_theme,
-                 "mode": self.panto.action_next_mode, "reasoning": self.panto.action_reasoning}  # fmt: skip
+        prompt = self.panto.composer.set_text
+        opens: dict[str, Callable[[], None]] = {
+            "model": self.panto.action_model,
+            "screen.theme": self.panto.action_theme,
+            "mode": lambda: prompt("/mode "),
+            "reasoning": lambda: prompt("/reasoning "),
+        }
         if entry.value in opens:
             self.dismiss()
             opens[entry.value]()

@@ -13,7 +13,7 @@ from panto.tui.widgets.panel import PLAIN
 from panto.tui.widgets.picker import Entry, PickerPanel
 
 _STATES = {"active": "running", "completed": "", "attempt_failed": "failed, can be tried again", "failed": "failed",
-           "stopped": "stopped by you", "refused": "refused", "superseded": "gone back from"}  # fmt: skip
+           "stopped": "stopped by you", "refused": "refused", "superseded": "taken back"}  # fmt: skip
 
 
 class Turns(PickerPanel):
@@ -47,7 +47,8 @@ class Turns(PickerPanel):
         row: TurnRow = entry.value
         if row.state == "superseded":
             return
-        if row.files:
+        if any(entry.value.files for entry in self.entries[self.entries.index(entry) :]
+               if entry.value.state != "superseded"):  # fmt: skip
             self.pending = row
             self.asking = "restore the files that changed since, too?"
             self.redraw()
@@ -55,6 +56,8 @@ class Turns(PickerPanel):
             self._rewind(row, files=False)
 
     def _answer(self, key: str) -> None:
+        if key not in ("y", "n", "escape", "ctrl+c"):
+            return
         row, self.pending, self.asking = self.pending, None, ""
         if row is not None and key in ("y", "n"):
             self._rewind(row, files=key == "y")

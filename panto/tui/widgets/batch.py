@@ -64,7 +64,7 @@ def _batch_words(calls: Sequence[Call], look: Look, state: str) -> tuple[list[Ru
     said: list[Run] = [(_sum_of_facts(done), aside)]
     if failed:
         reason = clean_line(failed[0].message.partition("\n")[0], 60) or "failed"
-        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        more = f" {look.glyphs.dot} {len(failed) - 1} more failed" if len(failed) > 1 else ""
         name = failed[0].title
         reason = reason if name and name in reason else f"{name}: {reason}"
         style = mix(NONE, look.palette.wrong)

@@ -45,6 +45,7 @@ class Composer(Panel, can_focus=True):
     shows_cursor = True
     placeholder = ""
     glyph = "›"
+    masked = False  # what is written is not for eyes
 
     def __init__(self, *, id: str | None = None, max_rows: int = MAX_ROWS) -> None:
         super().__init__(id=id)
@@ -129,6 +130,8 @@ class Composer(Panel, can_focus=True):
             style: Style = self.palette.accent if label is not None else PLAIN
             if start <= first < end:
                 style = style + self.palette.selection
+            if self.masked:
+                character = "•"
             shown = label if label is not None else " " * TAB if character[0] == "\t" else character
             if segments and segments[-1].style == style:
                 segments[-1] = Segment(segments[-1].text + shown, style)

@@ -6,8 +6,10 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from panto.tui.items import Item, Kind, dimmed
-from panto.tui.widgets.lines import Line, Look
+from rich.segment import Segment
+
+from panto.tui.items import Item, Kind
+from panto.tui.widgets.lines import NONE, Line, Look, mix
 
 _KEPT_ROWS = 4000  # rows kept for items that are not shown
 
@@ -113,7 +115,7 @@ class Layout:
         else:
             lines = item.lines(look)
             if item.dim:
-                lines = [dimmed(line, look) for line in lines]
+                lines = [_dimmed(line, look) for line in lines]
             self._keep(item, key, lines)
         if self._bodies[index] != len(lines):
             self._bodies[index] = len(lines)
@@ -194,3 +196,10 @@ def _tick(item: Item, look: Look) -> object:
     if not item.moves:
         return None
     return (look.frame if look.motion else -1, int(look.now))
+
+
+def _dimmed(line: Line, look: Look) -> Line:
+    """The same row as an aside, without other colours."""
+    aside = look.palette.aside
+    segments = [Segment(s.text, mix(NONE, aside) if s.text.strip() else s.style) for s in line.segments]
+    return Line(segments, ground=None, gutter=line.gutter, joint=line.joint, target=line.target, end=line.end)

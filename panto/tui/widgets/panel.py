@@ -66,6 +66,11 @@ class Panel(Widget):
                 out.append(f"\x1b[{self.region.y + y + 1};{self.region.x + 1}H{text}")
         write(self.panto, out)
 
+    def forget(self) -> None:
+        """What was drawn is of other colours now."""
+        self._kept = None
+        self.refresh()
+
     def _kept_lines(self, width: int, height: int) -> list[Line]:
         if self._kept is None or self._kept[:2] != (width, height):
             self._kept = (width, height, list(self.lines(width, height)))

@@ -175,7 +175,7 @@ class PickerPanel(Panel, can_focus=True):
             return sides([("  " + self.asking + "   ", self.palette.attention), ("y", self.palette.accent),
                           ("  yes   ", self.palette.aside), ("n", self.palette.accent), ("  no", self.palette.aside)],
                          [], width)  # fmt: skip
-        pairs = (("Enter", "so"), ("Esc", "back")) if self.naming is not None else self.hints
+        pairs = (("Enter", "save"), ("Esc", "back")) if self.naming is not None else self.hints
         if self.wants_preview and width < PREVIEW_FROM:
             pairs = [("←" if self.zoomed else "→", "list" if self.zoomed else "preview"), *pairs]
         shown = list(pairs)
@@ -264,6 +264,8 @@ class PickerPanel(Panel, can_focus=True):
             self._type(self.filter, event)
 
     def _answer(self, key: str) -> None:
+        if key not in ("y", "n", "escape", "ctrl+c"):
+            return  # only an answer is one
         self.asking = ""
         if key == "y":
             self.confirmed(self.current)
@@ -335,8 +337,8 @@ class PickerPanel(Panel, can_focus=True):
         self.move(-3)
 
 
-_STEPS = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1, "pageup": -9, "pagedown": 9, "ctrl+home": -9999,
-          "ctrl+end": 9999}  # fmt: skip
+_STEPS = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1, "pageup": -9, "pagedown": 9, "home": -9999,
+          "end": 9999, "ctrl+home": -9999, "ctrl+end": 9999}  # fmt: skip
 
 
 def _text(entry: Entry) -> str:

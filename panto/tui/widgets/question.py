@@ -1,12 +1,12 @@
 """A question in the prompt's place: an approval, or what the `ask` tool wants to know.
 
 No key counts in the first 0.4 s or while someone types, and a dangerous call needs `y`. What is typed meanwhile goes
-on into the draft, which is kept and comes back.
+on into the draft, which is kept and comes back. A letter answers when no other follows at once: words are never an
+answer, whenever they are typed, and after them Enter is none either.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
@@ -18,11 +18,16 @@ from panto.schema.ops import Answer, Decide, Interrupt, Op
 from panto.schema.view import DiffView, TextView
 from panto.tui.now import Held
 from panto.tui.sanitize import clean, clean_line
-from panto.tui.widgets.lines import Line, Run, width_of, wrap
+from panto.tui.widgets.asking import editable, edited, limits, question_letter, wrapped
+from panto.tui.widgets.lines import Line, Run, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, line, sides
 from panto.tui.widgets.view import view_rows
 
 DEAD_S = 0.4
+PAUSE_S = 0.8
+"""How long a person who types must have stopped before a key is an answer."""
+LETTER_S = 0.25
+"""How long a letter waits for another one: two in a row are typing."""
 INDENT = 4
 _BOLD = Style(bold=True)
 
@@ -36,18 +41,23 @@ class QuestionPanel(Panel, can_focus=True):
     alive_at = 0.0
     scroll = 0
     picked = 0
+    problem = ""  # what is wrong with the text that was given
+    typed = False  # something was typed while this question stood here
+    _letter = ""  # an answer that waits whether more is typed
+    _letters = 0
     _more = 0
 
     def ask(self, held: Held, last_key: float) -> None:
         """Put this question. `last_key`: when the person typed last (monotonic seconds)."""
         self.held, self.step, self.scroll, self.picked = held, "", 0, 0
+        self.problem, self.typed, self._letter, self.alive_at = "", False, "", 0.0
         self.marked: set[int] = set()
-        self._quiet_until(max(time.monotonic(), last_key))
+        self._quiet_until(max(time.monotonic() + DEAD_S, last_key + PAUSE_S))
         self.fit()
         self.focus()
 
-    def _quiet_until(self, since: float) -> None:
-        self.alive_at = since + DEAD_S
+    def _quiet_until(self, until: float) -> None:
+        self.alive_at = max(until, self.alive_at)
         self.set_timer(max(0.01, self.alive_at - time.monotonic()) + 0.01, self.redraw)
 
     @property
@@ -75,10 +85,10 @@ class QuestionPanel(Panel, can_focus=True):
 
     def fact(self, waiting: int) -> str:
         """The words at the rule's right end."""
-        if waiting > 1:
-            return f"1 of {waiting} waiting"
         view = self.question.view
-        return f"{clean_line(view.path)}  +{view.added} −{view.removed}" if isinstance(view, DiffView) else ""
+        path = f"{clean_line(view.path)}  +{view.added} −{view.removed}" if isinstance(view, DiffView) else ""
+        count = f"1 of {waiting} waiting" if waiting > 1 else ""
+        return " · ".join(part for part in (path, count) if part)
 
     # --- drawing ---------------------------------------------------------------------------------------------
 
@@ -112,15 +122,15 @@ class QuestionPanel(Panel, can_focus=True):
     def _body(self, width: int) -> list[Line]:
         question, pad = self.question, " " * INDENT
         if question.kind == "ask":
-            rows = _wrapped(clean(question.title), width - INDENT - 2, _BOLD, pad)
+            rows = wrapped(clean(question.title), width - INDENT - 2, _BOLD, pad)
             return [*rows, *self._choices(width)]
         view = question.view
         if question.tool == "bash":
             command = view.text if isinstance(view, TextView) else question.title
-            return _wrapped(clean(command), width - INDENT - 4, _BOLD, pad, first="$ ", style=self.palette.accent)
+            return wrapped(clean(command), width - INDENT - 4, _BOLD, pad, first="$ ", style=self.palette.accent)
         if view is not None:
             return [line([(pad, PLAIN), *row]) for row in view_rows(view, self.panto.look, width - INDENT)]
-        return _wrapped(clean(question.title or question.arguments), width - INDENT - 2, _BOLD, pad)
+        return wrapped(clean(question.title or question.arguments), width - INDENT - 2, _BOLD, pad)
 
     def _choices(self, width: int) -> list[Line]:
         rows: list[Line] = []
@@ -136,12 +146,19 @@ class QuestionPanel(Panel, can_focus=True):
         if self.step == "always":
             return [line([(pad + "from now on allowed:  ", PLAIN), (clean_line(question.rule), _BOLD)])]
         rows: list[Line] = []
-        if question.kind == "approval" and self.cwd:
-            rows.append(line([(pad + self.cwd, aside)]))
+        where = " · ".join(part for part in (self.cwd, *limits(question)) if part)
+        if question.kind == "approval" and where:
+            rows += wrapped(where, width - INDENT - 2, aside, pad)
+        label = "asks because  "
         for text in clean(question.reason).split("\n") if question.reason else []:
             style = self.palette.attention if question.dangerous else aside
-            label = "asks because  " if not rows or len(rows) == 1 else ""
-            rows += _wrapped(label + text, width - INDENT - 2, style, pad)
+            rows += wrapped(label + text, width - INDENT - 2, style, pad)
+            label = ""
+        if self.problem:
+            rows += wrapped(self.problem, width - INDENT - 2, self.palette.wrong, pad)
+        elif self.typed and not self.step:
+            draft = clean_line(self.panto.composer.draft.opened()[-200:])
+            rows += wrapped(f"typed into the prompt, which comes back: {draft}", width - INDENT - 2, aside, pad)
         return rows
 
     def _keys(self, width: int) -> list[Line]:
@@ -164,13 +181,13 @@ class QuestionPanel(Panel, can_focus=True):
         if self.step == "always":
             return [("Enter", "save this rule"), ("Esc", "back")]
         if self.step:
-            return [("Enter", "no, and go on" if self.step == "why" else "run it so"), ("Esc", "back")]
+            return [("Enter", "no, and go on" if self.step == "why" else "run it like this"), ("Esc", "back")]
         if question.kind == "ask":
             pick = [("Enter", "choose")] if question.choices else []
             mark = [("Space", "mark")] if question.multiple else []
             return [*pick, *mark, ("Tab", "own words"), ("Esc", "no answer")]
         dangerous = question.dangerous
-        pairs = [("y" if dangerous else "Enter or y", "once")]
+        pairs = [("y" if dangerous or self.typed else "Enter or y", "once")]
         if not dangerous:
             edits = question.tool in ("edit", "write")
             pairs.append(("s", "edits in this session" if edits else "this session"))
@@ -188,9 +205,9 @@ class QuestionPanel(Panel, can_focus=True):
         if self.step in ("why", "edit"):  # the keys behind Tab or e, before the focus has moved
             self.panto.reply.on_key(event)
         elif not self.alive and event.key != "escape":
-            self._quiet_until(time.monotonic())
-            if event.character and event.character.isprintable():
-                self.panto.typed_early(event.key, event.character)
+            self._typing(event)
+        elif question_letter(event) and self.question.kind == "approval" and not self.step:
+            self._letter_key(event)
         elif event.key in ("pageup", "pagedown"):
             self._scroll(-8 if event.key == "pageup" else 8)
         elif self.step == "always":
@@ -200,12 +217,53 @@ class QuestionPanel(Panel, can_focus=True):
         else:
             self._approval_key(event.key)
 
+    # Typing is never an answer: a letter waits a moment for another one.
+
+    def _typing(self, event: Key) -> None:
+        """A key of someone who types: into the draft, and more quiet is wanted."""
+        if event.character and event.character.isprintable():
+            self._quiet_until(time.monotonic() + PAUSE_S)
+            self.typed = True
+            self.panto.typed_early(event.key, event.character)
+            self.fit()
+        elif event.key == "backspace":
+            self._quiet_until(time.monotonic() + PAUSE_S)
+            self.panto.typed_early(event.key, None)
+        else:
+            self._quiet_until(time.monotonic() + DEAD_S)
+
+    def _letter_key(self, event: Key) -> None:
+        if self._letter:
+            first, self._letter = self._letter, ""
+            self._typing(Key(first, first))
+        if (event.character or " ") not in self._letters_of_answers():
+            self._typing(event)
+        elif self.alive:
+            self._letter, self._letters = event.key, self._letters + 1
+            number = self._letters
+            self.set_timer(LETTER_S, lambda: self._letter_stands(number))
+        else:
+            self._typing(event)
+
+    def _letters_of_answers(self) -> str:
+        dangerous = self.question.dangerous
+        return "yen" + ("" if dangerous else "s") + ("a" if self.question.rule and not dangerous else "")
+
+    def _letter_stands(self, number: int) -> None:
+        if self._letter and number == self._letters and self.held is not None:
+            key, self._letter = self._letter, ""
+            self._approval_key(key)
+
     def _approval_key(self, key: str) -> None:
         question = self.question
+        if self._letter:  # another key right behind a letter: the letter was meant
+            letter, self._letter = self._letter, ""
+            self._approval_key(letter)
+            return
         match key:
             case "y":
                 self._decide("once")
-            case "enter" if not question.dangerous:
+            case "enter" if not question.dangerous and not self.typed:
                 self._decide("once")
             case "s" if not question.dangerous:
                 self._decide("session")
@@ -252,13 +310,13 @@ class QuestionPanel(Panel, can_focus=True):
 
     def begin(self, step: str, text: str) -> None:
         """Ask for a text."""
-        self.step = step
+        self.step, self.problem = step, ""
         self.fit()
         self.panto.reply_wanted(text)
 
     def back(self) -> None:
         """From a step back to the question."""
-        self.step = ""
+        self.step = self.problem = ""
         self.panto.reply_wanted(None)
         self.fit()
         self.focus()
@@ -273,7 +331,9 @@ class QuestionPanel(Panel, can_focus=True):
             try:
                 arguments = edited(self.question, text)
             except ValueError as error:
-                return f"not valid JSON: {error}"
+                self.problem = f"not valid JSON: {error}"
+                self.fit()
+                return self.problem
             self._decide("once", arguments=arguments)
         return ""
 
@@ -305,39 +365,3 @@ class QuestionPanel(Panel, can_focus=True):
         """Show what was before."""
         event.stop()
         self._scroll(-3)
-
-
-def editable(question: Question) -> str:
-    """What `e` opens: a command as text, anything else as readable JSON."""
-    try:
-        arguments = json.loads(question.arguments or "{}")
-    except ValueError:
-        return question.arguments
-    if isinstance(arguments, dict) and isinstance(arguments.get("command"), str):
-        return str(arguments["command"])
-    return json.dumps(arguments, indent=2, ensure_ascii=False)
-
-
-def edited(question: Question, text: str) -> str:
-    """The arguments' JSON text after an edit. Raises ValueError when it is none."""
-    try:
-        arguments = json.loads(question.arguments or "{}")
-    except ValueError:
-        arguments = {}
-    if isinstance(arguments, dict) and isinstance(arguments.get("command"), str):
-        return json.dumps({**arguments, "command": text}, ensure_ascii=False)
-    if not isinstance(json.loads(text), dict):
-        raise ValueError("an object is wanted")
-    return text
-
-
-def _wrapped(text: str, width: int, body: Style, pad: str, first: str = "", style: Style = PLAIN) -> list[Line]:
-    rows: list[Line] = []
-    for part in text.split("\n"):
-        for segments, _ in wrap([(part, body)], max(8, width)):
-            lead = first if not rows else " " * width_of(first)
-            rows.append(line([(pad, PLAIN), (lead, style), *((s.text, s.style or PLAIN) for s in segments)]))
-    return rows
-
-
-

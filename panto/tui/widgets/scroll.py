@@ -194,7 +194,7 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def toggle_last(self, all: bool = False) -> None:
         """Opens or folds the last card; `all`: every card of the last turn that has one."""
-        cards = [item for item in self.story.items if item.kind == "card" and item.can_open]
+        cards = [item for item in self.story.items if item.kind in ("card", "notice") and item.can_open]
         if not cards:
             return
         last = cards[-1]

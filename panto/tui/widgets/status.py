@@ -24,6 +24,7 @@ class Status(Panel):
 
     now = Now()
     cwd = ""
+    full_name = False  # another provider has a model of this name
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """One row."""
@@ -41,7 +42,7 @@ class Status(Panel):
             failed = self.panto.link.failed is not None
             word = ("  not running", self.palette.wrong) if failed else ("  starting", aside)
             return [word, ("   " + short_path(self.cwd), aside)]
-        model = short_model(status.model) or "no model"
+        model = (status.model if self.full_name else short_model(status.model)) or "no model"
         runs: list[Run] = [("  " + clean_line(model), PLAIN if status.model else self.palette.attention)]
         if status.reasoning and "reasoning" not in gone:
             runs.append((" " + clean_line(status.reasoning), aside))

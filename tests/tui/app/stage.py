@@ -12,7 +12,6 @@ from textual.pilot import Pilot
 from panto.schema.client import Client
 from panto.tui.app import PantoApp
 from panto.tui.settings import ScreenSettings
-from panto.tui.widgets.question import DEAD_S
 from panto.tui.widgets.scroll import Transcript
 from tests.tui.stub_client import StubClient
 
@@ -54,14 +53,16 @@ class Stage:
         await self.pilot.press(*({" ": "space", "\n": "ctrl+j", "/": "slash", "@": "at"}.get(key, key) for key in text))
 
     async def press(self, *keys: str) -> None:
-        """Keys."""
-        await self.pilot.press(*keys)
+        """Keys, not so quickly that answers are taken for typing."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.until(lambda: not self.app.question._letter, "a letter that answers")
         await self.pilot.pause()
 
     async def alive(self) -> None:
         """Wait until a question takes keys."""
         await self.until(lambda: self.app.question.held is not None, "a question")
-        await asyncio.sleep(DEAD_S + 0.05)
+        await self.until(lambda: self.app.question.alive, "the question takes keys")
 
     def ops(self, kind: type) -> list[object]:
         """The ops of a kind that were submitted."""

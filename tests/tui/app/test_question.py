@@ -90,6 +90,7 @@ def test_a_dangerous_call_is_allowed_by_y_alone(key: str) -> None:
             await on.pilot.pause(0.05)
             assert on.client.ops == []
             assert "s  this session" not in on.text() and "Enter or y" not in on.text()
+            await on.alive()
             await on.press("y")
             await on.until(lambda: on.client.ops)
             assert on.client.ops == [Decide("c1", "once", agent=ME)]
@@ -154,7 +155,7 @@ def test_questions_come_one_after_the_other_and_say_how_many_wait() -> None:
             await on.alive()
             await on.press("y")
             await on.see("rm -rf build")
-            await on.press("y")
+            await on.pilot.press("y")
             assert on.client.ops == [Decide("c1", "once", agent=ME)]
             await on.alive()
             await on.press("y")
@@ -238,5 +239,54 @@ def test_the_transcript_can_be_read_while_a_question_waits_and_the_question_come
             await on.press("escape")
             assert on.app.focused is on.app.question
             assert on.client.ops == []
+
+    asyncio.run(run())
+
+
+def test_words_typed_over_a_question_answer_nothing_and_stay_in_the_draft() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await put(on, INSTALL)
+            await on.alive()
+            await on.typed("say no")
+            await on.pilot.press("enter")
+            await on.see("typed into the prompt, which comes back: say no")
+            await on.alive()
+            await on.press("enter")
+            assert on.client.ops == [] and "Enter or y" not in on.text()
+            await on.press("n")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Decide("c1", "no", agent=ME)]
+            await on.until(lambda: on.app.composer.display)
+            assert on.app.composer.draft.text == "say no"
+
+    asyncio.run(run())
+
+
+def test_a_question_that_comes_while_someone_types_waits_for_a_pause() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.typed("wri")
+            await put(on, INSTALL)
+            assert on.app.question.alive_at >= on.app.last_key + 0.8
+            await on.pilot.press("y")
+            assert on.app.composer.draft.text == "wriy" and on.client.ops == []
+
+    asyncio.run(run())
+
+
+def test_the_path_is_said_with_several_waiting_and_the_limit_of_a_command() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await put(on, EDIT)
+            on.client.hold(REMOVE, "c2")
+            await on.see("shop.py  +1 −1 · 1 of 2 waiting")
+            await on.alive()
+            await on.press("n")
+            await on.see("rm -rf build")
+        limited = Question("approval", "bash", "make", "", '{"command": "make", "timeout": 90}')
+        async with stage() as on:
+            await put(on, limited)
+            await on.see("/tmp/shop · up to 1 m 30 s")
 
     asyncio.run(run())
