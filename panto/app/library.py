@@ -1,4 +1,4 @@
-"""`import panto`: agents from Python. Their engine has a thread and loop of its own; nothing starts before it is used.
+"""`import panto`: agents from Python. They run on a thread and loop of their own; nothing starts before it is used.
 
     import panto
 
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from panto.agent.ports import Limits
-from panto.app.engine import Engine, Pending, no_loop
+from panto.app.resident import Pending, Resident, no_loop
 from panto.app.turns import Event, Job, Stream
 from panto.lua.api.jobs import Slot
 from panto.providers.provider import Provider
@@ -34,16 +34,16 @@ from panto.tools.tool import Tool
 T = TypeVar("T")
 
 
-_shared: Engine | None = None
+_shared: Resident | None = None
 _making = threading.Lock()
 
 
-def engine() -> Engine:
-    """The engine of this process, unless one is given to what is made."""
+def resident() -> Resident:
+    """The agents' thread of this process, unless one is given to what is made."""
     global _shared
     with _making:
         if _shared is None:
-            _shared = Engine()
+            _shared = Resident()
         return _shared
 
 
@@ -66,9 +66,9 @@ class Agent:
         tools: Sequence[str | ToolSpec | Tool] | None = None,
         base_prompt: bool = True,
         store: SessionStore | None = None,
-        engine: Engine | None = None,
+        resident: Resident | None = None,
     ) -> None:
-        self._engine = engine or (store._engine if store else globals()["engine"]())
+        self._resident = resident or (store._resident if store else globals()["resident"]())
         self._config = (model, reasoning, tool_choice)
         self._session_id, self._under = session_id, store.under if store else ""
         self._system = tuple(_system(one) for one in system_messages)
@@ -77,11 +77,11 @@ class Agent:
         self._opening: asyncio.Lock | None = None
 
     async def _open(self) -> OpenAgent:
-        """On the engine's loop."""
+        """On the owner loop."""
         self._opening = self._opening or asyncio.Lock()
         async with self._opening:
             if self._agent is None:
-                scheduler, (model, reasoning, choice) = self._engine.scheduler, self._config
+                scheduler, (model, reasoning, choice) = self._resident.scheduler, self._config
                 self._agent = await scheduler.open_agent(
                     opener="", session_id=self._session_id, under=self._under, system=self._system, model=model,
                     reasoning=reasoning, tools=self._declared(scheduler), base_prompt=self._base_prompt,
@@ -111,7 +111,7 @@ class Agent:
         async def on_loop() -> T:
             return await work(await self._open())
 
-        return Pending(self._engine.submit(on_loop))
+        return Pending(self._resident.submit(on_loop))
 
     def open(self) -> Pending[str]:
         """Open it now; its session id. Raises PantoError."""
@@ -139,14 +139,14 @@ class Agent:
         slot = Slot(0, None)
 
         async def begin(agent: OpenAgent) -> None:
-            job = self._engine.scheduler.run(
+            job = self._resident.scheduler.run(
                 agent, message, id=id, dispatch_tools=dispatch_tools, limits=limits, source="program"
             )
             slot.job = job
             job.on_ready(lambda settled: job_.take())
             job_.take()
 
-        job_ = Job(self._engine, slot)
+        job_ = Job(self._resident, slot)
         job_.begun = self._call(begin)
         return job_
 
@@ -185,10 +185,10 @@ class Agent:
 
         async def close() -> None:
             agent, self._agent = self._agent, None
-            if agent is not None and agent.id in self._engine.scheduler.agents:
-                await self._engine.scheduler.close_agent(agent)
+            if agent is not None and agent.id in self._resident.scheduler.agents:
+                await self._resident.scheduler.close_agent(agent)
 
-        return Pending(self._engine.submit(close))
+        return Pending(self._resident.submit(close))
 
     def __enter__(self) -> Agent:
         self.open().result()
@@ -240,33 +240,33 @@ class Conversation:
 class SessionStore:
     """Sessions of this machine (`under` "": primaries; an id: those under it)."""
 
-    def __init__(self, under: str = "", engine: Engine | None = None) -> None:
+    def __init__(self, under: str = "", resident: Resident | None = None) -> None:
         self.under = under
-        self._engine = engine or globals()["engine"]()
+        self._resident = resident or globals()["resident"]()
 
     def list(self, limit: int = 200) -> Pending[tuple[SessionRow, ...]]:
         """Newest first."""
 
         async def rows() -> tuple[SessionRow, ...]:
-            store = self._engine.scheduler.shared.store
+            store = self._resident.scheduler.shared.store
             return await (
                 store.list(under=self.under, all=True, limit=limit) if self.under else store.list(limit=limit)
             )
 
-        return Pending(self._engine.submit(rows))
+        return Pending(self._resident.submit(rows))
 
     def metadata(self, id: str) -> Pending[SessionRow | None]:
         """What is known of one session, None if there is none."""
 
         async def find() -> SessionRow | None:
-            rows = await self._engine.scheduler.shared.store.list(all=True, limit=1_000_000)
+            rows = await self._resident.scheduler.shared.store.list(all=True, limit=1_000_000)
             return next((row for row in rows if row.id == id), None)
 
-        return Pending(self._engine.submit(find))
+        return Pending(self._resident.submit(find))
 
 
 def run(prompt: str, **options: Any) -> JobResult:
-    """One turn of a new agent, waited for; options are Agent's. Raises RuntimeError where a loop runs in this thread."""
+    """One turn of a new agent, waited for; options are Agent's. Raises RuntimeError where a loop runs here."""
     no_loop("await panto.Agent(...).run_async(...).wait()")
     with Agent(**options) as agent:
         job = agent.run_async(prompt)
@@ -276,5 +276,5 @@ def run(prompt: str, **options: Any) -> JobResult:
 
 
 __all__ = [
-    "Agent", "Conversation", "Engine", "Event", "Job", "Pending", "Provider", "SessionStore", "Stream", "Tool", "run",
+    "Agent", "Conversation", "Resident", "Event", "Job", "Pending", "Provider", "SessionStore", "Stream", "Tool", "run",
 ]  # fmt: skip

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from panto.app import ground as ground_
 from panto.app.argv import Arguments
-from panto.app.engine import Engine
 from panto.app.ground import Ground
 from panto.app.paths import Paths
+from panto.app.resident import Resident
 from panto.app.saying import say_error
 from panto.schema.errors import PantoError, UsageError
 
@@ -37,14 +37,14 @@ def run(arguments: Arguments, ground: Ground) -> int:
     path, *words = arguments.words
     if not Path(path).is_file():
         raise UsageError(f"there is no file {path}")
-    engine = Engine(lambda: ground)
+    resident = Resident(lambda: ground)
     try:
-        return asyncio.run(_run(engine, ground, path, words))
+        return asyncio.run(_run(resident, ground, path, words))
     finally:
-        engine.close()
+        resident.close()
 
 
-async def _run(engine: Engine, ground: Ground, path: str, words: list[str]) -> int:
+async def _run(resident: Resident, ground: Ground, path: str, words: list[str]) -> int:
     from panto.lua.script import Surroundings, run_script
     from panto.providers.http import Http
     from panto.providers.model import NetworkSettings
@@ -52,8 +52,8 @@ async def _run(engine: Engine, ground: Ground, path: str, words: list[str]) -> i
     network = ground.config.network
     http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
     at = Surroundings(
-        on_engine=engine.on_engine, scheduler=lambda: engine.scheduler, http=http, env=_environment(ground),
-        catalog=lambda: engine.scheduler.shared.catalog, trees=_trees(ground),
+        on_owner=resident.on_owner, scheduler=lambda: resident.scheduler, http=http, env=_environment(ground),
+        catalog=lambda: resident.scheduler.shared.catalog, trees=_trees(ground),
         say=lambda text: print(text, file=sys.stderr),
     )  # fmt: skip
     try:

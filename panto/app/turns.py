@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast, get_args
 
-from panto.app.engine import Engine, Pending, no_loop
+from panto.app.resident import Pending, Resident, no_loop
 from panto.lua.api.jobs import Slot
 from panto.scheduler.job import JobResult
 from panto.schema.errors import PantoError, ProviderError, ProviderErrorKind
@@ -30,8 +30,8 @@ class Job:
 
     begun: Pending[None]
 
-    def __init__(self, engine: Engine, slot: Slot) -> None:
-        self._engine, self._slot = engine, slot
+    def __init__(self, resident: Resident, slot: Slot) -> None:
+        self._resident, self._slot = resident, slot
         self._changed = threading.Condition()
 
     def take(self) -> None:
@@ -57,7 +57,7 @@ class Job:
             assert self._slot.job is not None
             return await self._slot.job.wait()
 
-        return Pending(self._engine.submit(settled))
+        return Pending(self._resident.submit(settled))
 
     def request_cancel(self) -> Pending[None]:
         """Ask it to stop; it settles within a second."""
@@ -68,7 +68,7 @@ class Job:
             assert self._slot.job is not None
             self._slot.job.request_cancel()
 
-        return Pending(self._engine.submit(ask))
+        return Pending(self._resident.submit(ask))
 
     def close(self) -> Pending[None]:
         """End it where it runs. Idempotent."""
@@ -80,10 +80,10 @@ class Job:
                 await self._slot.job.close()
             self._slot.release()
 
-        return Pending(self._engine.submit(end))
+        return Pending(self._resident.submit(end))
 
     def pull(self) -> Event | None:
-        """Wait, on any thread but the engine's, for the next event; None when all are read and it has settled."""
+        """Wait, on any thread but the agents' own, for the next event; None when all are read and it has settled."""
         if (problem := self.begun._future.exception()) is not None:
             raise problem
         with self._changed:

@@ -129,7 +129,9 @@ class Recorder:
                 yield record | ({"text": update.text} if update.text else {"view": update.view})
             case Noticed():
                 notice: Record = {"type": "notice", "text": update.text}
-                yield notice | ({"hint": update.hint} if update.hint else {})
+                if update.hint:
+                    notice["hint"] = update.hint
+                yield notice
             case Asked(over=False):
                 yield _question(update.id, update.question)
 

@@ -1,6 +1,6 @@
 """Jobs as Lua sees them: numbers, a buffer that is pulled without waiting, and who waits for what.
 
-The buffer is filled on the engine's loop and read on the Lua thread; inside panto both are one.
+The buffer is filled on the owner loop and read on the Lua thread; inside panto both are one.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class JobTable:
         return slot
 
     def follow(self, slot: Slot, job: Job) -> None:
-        """On the engine's loop: fill the slot from the job from now on."""
+        """On the owner loop: fill the slot from the job from now on."""
         slot.job = job
         job.on_ready(lambda settled: self._heard(slot, job))
         self._heard(slot, job)
@@ -240,7 +240,7 @@ class JobTable:
             waiter: asyncio.Future[None] = self._driver.loop.create_future()
             slot.waiters.add(waiter)
             waiter.add_done_callback(slot.waiters.discard)
-            if slot.result is None:  # looked at again: it may have been settled on the engine's thread meanwhile
+            if slot.result is None:  # looked at again: it may have been settled on the agents' thread meanwhile
                 await waiter
 
     def _slot(self, number: int) -> Slot:

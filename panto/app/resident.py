@@ -1,4 +1,4 @@
-"""The engine of the library and of scripts: agents on a thread and a loop of their own, started when first needed."""
+"""What the library and scripts run on: agents on a thread and a loop of their own, started when first needed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from panto.app import log
 from panto.app.ground import Ground
 from panto.app.paths import Paths
 from panto.scheduler import Scheduler
+from panto.schema.errors import PantoError
 
 T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    """Something under way on the engine's thread: `await` it, or `.result()`."""
+    """Something under way on the agents' thread: `await` it, or `.result()`."""
 
     def __init__(self, future: concurrent.futures.Future[T]) -> None:
         self._future = future
@@ -45,7 +46,7 @@ def no_loop(instead: str) -> None:
     raise RuntimeError(f"a loop is running in this thread, waiting would stop it: use `{instead}`")
 
 
-class Engine:
+class Resident:
     """The agents of this process, on a thread of their own. Starts when first asked for something."""
 
     def __init__(self, ground: Callable[[], Ground] | None = None) -> None:
@@ -59,7 +60,7 @@ class Engine:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler; to be used on the engine's loop only."""
+        """The scheduler; to be used on the owner loop only."""
         assert self._open is not None
         return self._open
 
@@ -67,13 +68,13 @@ class Engine:
         """Start it; returns when agents can be opened. Raises PantoError."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="panto-engine", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="panto-agents", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
         self._ready.result()
 
     def submit(self, work: Callable[[], Awaitable[T]]) -> concurrent.futures.Future[T]:
-        """Run a coroutine function on the engine's loop."""
+        """Run a coroutine function on the owner loop."""
         self.start()
         assert self._loop is not None
 
@@ -82,7 +83,7 @@ class Engine:
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop)
 
-    async def on_engine(self, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def on_owner(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """The same for whoever runs a loop."""
         if self._loop is None:
             await asyncio.to_thread(self.start)
@@ -100,23 +101,26 @@ class Engine:
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
-        except BaseException as error:
+        except PantoError as error:
             if self._ready.done():
                 raise
             self._ready.set_exception(error)
+        finally:
+            if not self._ready.done():
+                self._ready.set_exception(RuntimeError("panto did not start; its thread's traceback says why"))
 
     async def _main(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         ground = self._ground()
         logged = log.install(lambda: ground.paths.log_file, False)
         async with AsyncExitStack() as house:
-            self._open = await open_engine(ground, house, logged)
+            self._open = await open_agents(ground, house, logged)
             house.push_async_callback(self._open.close)
             self._ready.set_result(None)
             await self._stop.wait()
 
 
-async def open_engine(ground: Ground, house: AsyncExitStack, logged: log.Log) -> Scheduler:
+async def open_agents(ground: Ground, house: AsyncExitStack, logged: log.Log) -> Scheduler:
     """What runs agents, without a session or a person; `house` closes it. Raises PantoError."""
     from panto.app import build, rooms
     from panto.app import hands as hands_
