@@ -146,7 +146,11 @@ def test_a_scope_takes_its_tasks_with_it_but_not_the_detached_ones() -> None:
     async def work(lab: Lab) -> None:
         scope = lab.driver.scope("ext", "primary")
         code = """local p = require('panto')
-          p.spawn(function() p.sleep(20) kept = true end, { detached = true })
+          p.spawn(function()
+            local inner = p.spawn(function() p.sleep(20) return true end)
+            p.sleep(5)
+            kept = inner:await()
+          end, { detached = true })
           p.spawn(function() p.sleep(20) lost = true end)
           p.sleep(60000)"""
         task = lab.driver.start("code", code, "@x.lua", scope=scope, what="x")

@@ -60,10 +60,11 @@ end
 function panto.spawn(fn, options)
   expect('spawn', fn, 'function')
   expect('spawn: options', options, 'table', true)
-  local from = current() or {}
+  local from, detached = current() or {}, options and options.detached
+  local scope = not detached and from.scope or 0 -- what a detached task spawns is not of the old scope either
   local t
-  t = new_task(function() t.results = pack(fn()) end, from.lane or '', from.owner or '', from.scope or 0, 'a spawned task')
-  post('spawn', t.id, t.lane, t.owner, t.scope, options and options.detached and true or false)
+  t = new_task(function() t.results = pack(fn()) end, from.lane or '', from.owner or '', scope, 'a spawned task')
+  post('spawn', t.id, t.lane, t.owner, t.scope, detached and true or false)
   local handle = setmetatable({}, Task)
   inner[handle] = t
   H.waitable[handle] = function() return -t.id, t.over end
