@@ -46,7 +46,9 @@ def scripted(script: Mapping[str, Any]) -> tuple[dict[str, Any], Scripted]:
     turns = iter(script["primary"])
 
     def reply(request: Request) -> Mapping[str, Any]:
-        own = any(block.name.startswith("system:") for block in request.system)  # children have instructions of their own
+        own = any(
+            block.name.startswith("system:") for block in request.system
+        )  # children have instructions of their own
         return script["child"](request) if own else next(turns, {"text": "done"})
 
     model = {"id": "m", "context": 100_000, "reasoning": ["low", "high"], "price": {"input": 1, "output": 1}}

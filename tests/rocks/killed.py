@@ -42,7 +42,9 @@ def main(root: str, resume: str, log: str, script: str) -> None:
             await at.house.client.submit(ops.Continue())
         else:
             await at.house.client.submit(ops.Prompt("go"))
-        await at.house.until(lambda: any(r["type"] == "turn_ended" and "agent" not in r for r in at.house.records()), 60)
+        await at.house.until(
+            lambda: any(r["type"] == "turn_ended" and "agent" not in r for r in at.house.records()), 60
+        )
         print(json.dumps([str(r["text"]) for r in at.house.results() if "agent" not in r]), flush=True)
 
     turns = [{"text": "the end"}] if resume else [plan["call"], {"text": "the end"}]

@@ -48,7 +48,9 @@ def test_escape_keeps_what_is_done_cancels_the_rest_and_the_next_prompt_carries_
         assert rows[0]["text"] == "answer to quick" and all(r["resumable"] for r in rows)
         call = next(r for r in at.house.results() if "agent" not in r)
         assert call["status"] == "cancelled"
-        assert [r["status"] for r in at.house.records() if r["type"] == "turn_ended" and "agent" not in r] == ["interrupted"]
+        assert [r["status"] for r in at.house.records() if r["type"] == "turn_ended" and "agent" not in r] == [
+            "interrupted"
+        ]
         assert len(at.house.events(TurnStopped)) == 3
         await at.house.prompt("and now?")
         requests.extend(catalog._providers["fake"].requests[-1:])
@@ -134,7 +136,10 @@ def test_one_failed_child_cancels_nobody(tmp_path: Path) -> None:
         if said(request) == "down":
             return {"error": {"kind": "network", "message": "connection refused"}}
         if said(request) == "half":
-            return {"text": ["a", "b", "c"], "error": {"kind": "invalid_request", "status": 400, "message": "broke", "after": 3}}
+            return {
+                "text": ["a", "b", "c"],
+                "error": {"kind": "invalid_request", "status": 400, "message": "broke", "after": 3},
+            }
         return {"text": "fine", "delay_s": 0.1}
 
     async def work(at: Any) -> None:
@@ -225,5 +230,3 @@ def test_a_session_in_use_takes_no_second_turn(tmp_path: Path) -> None:
 
     script = crew(child_call({"prompt": "a", "session_id": id}, {"prompt": "b", "session_id": id}))
     inside(tmp_path, script, twice, resume=primary)
-
-

@@ -251,9 +251,9 @@ def test_a_failed_step_skips_what_needs_it_and_both_are_named(tmp_path: Path) ->
         (('prompt = "fail"', 'prompt = "{{steps.last.text}}"'), 0, "need each other in a circle"),
         (('needs = ["bad"]', 'needs = ["worse"]'), 12, "needs worse, which is not there"),
         (('profile = "worker"', 'profil = "worker"'), 26, "unknown key profil"),
-        (('worker = true', 'worker = true\nprofile = "x"'), 9, "either profile or worker"),
+        (("worker = true", 'worker = true\nprofile = "x"'), 9, "either profile or worker"),
         (('type = "integer"', 'pattern = "x"'), 14, "the keyword pattern is not supported"),
-        (('limit = 2', 'limit = '), 28, "a value expected"),
+        (("limit = 2", "limit = "), 28, "a value expected"),
     ],
 )
 def test_a_wrong_graph_is_refused_with_file_and_line(
@@ -263,7 +263,9 @@ def test_a_wrong_graph_is_refused_with_file_and_line(
         (text,) = [t for t in at.notices() if "demo.toml" in t]
         assert told in text
         assert not place or f"demo.toml:{place}: " in text, text
-        assert at.house.client.commands.rows() and all(r.name != "workflow:demo" for r in at.house.client.commands.rows())
+        assert at.house.client.commands.rows() and all(
+            r.name != "workflow:demo" for r in at.house.client.commands.rows()
+        )
 
     assert change[0] in GRAPH
     inside(tmp_path, crew(), work, settings=workflow(tmp_path, GRAPH.replace(*change, 1)))
@@ -273,7 +275,9 @@ def test_each_workflow_is_a_command_that_reports_to_the_agent(tmp_path: Path) ->
     async def work(at: Any) -> None:
         assert {"workflow:demo", "workflow:review", "workflow:map"} <= {r.name for r in at.house.client.commands.rows()}
         await at.house.client.submit(ops.RunCommand('/workflow:demo topic="two cats"'))
-        await at.house.until(lambda: any("The workflow demo has finished" in str(r.get("text")) for r in at.house.records()))
+        await at.house.until(
+            lambda: any("The workflow demo has finished" in str(r.get("text")) for r in at.house.records())
+        )
         await at.house.rest()
         assert any("look at two cats" in str(r.get("text")) for r in at.house.records())
 

@@ -54,7 +54,11 @@ def killed_and_continued(root: Path, plan: dict[str, Any], until: Any) -> tuple[
 
 def test_children_of_a_killed_parent_go_on_and_finished_ones_are_only_read(tmp_path: Path) -> None:
     tasks = [{"prompt": p} for p in ("one", "two", "slow three", "four")]
-    plan = {"call": {"calls": [{"name": "subagents.run", "arguments": {"tasks": tasks}}]}, "hang": ["slow"], "files": []}
+    plan = {
+        "call": {"calls": [{"name": "subagents.run", "arguments": {"tasks": tasks}}]},
+        "hang": ["slow"],
+        "files": [],
+    }
     results, before, after = killed_and_continued(tmp_path, plan, lambda seen: len(seen) == 4)
     assert before == {"one": 1, "two": 1, "slow three": 1, "four": 1}
     assert after == {"slow three": 1}

@@ -23,7 +23,7 @@ local function tasks_of(host)
     task.co = coroutine.create(function() task.results = table.pack(fn()) end)
     scheduler.by_thread[task.co] = task
     table.insert(scheduler.list, task)
-    local handle = { task = task }
+    local handle = { task = task, events = {}, look = function() return task.over end }
     function handle:await()
       host.wait(function() return task.over end, 'task')
       if task.problem then error(task.problem, 0) end
