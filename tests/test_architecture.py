@@ -203,7 +203,8 @@ def test_a_headless_run_loads_nothing_of_the_screen(fake_model: FakeModel, home:
     names = loaded(tmp_path, RUN, "-p", "hello")
     assert len(fake_model.requests) == 1
     assert fake_model.refusals == []
-    assert not foreign(names) & (SCREEN | {"lupa", "PIL", "click"})
+    assert not foreign(names) & (SCREEN | {"PIL", "click"})
+    assert "lupa" not in foreign(loaded(tmp_path, RUN, "-p", "hello", "--no-extensions"))
 
 
 def requirements(name: str) -> list[str]:
