@@ -200,6 +200,8 @@ class PromptDesk(Desk):
         if completion.is_open and completion.choices:
             if self._wanted and self._wanted.kind == "file" and not self._searching:
                 return self._files
+            if self._wanted and self._wanted.kind == "argument" and not self._searching:
+                return ""
             total = len(self.rows) if self._wanted and self._wanted.kind == "command" else len(self.past)
             return f"{len(completion.choices)} of {max(total, len(completion.choices))}"
         if text.startswith("!!"):

@@ -17,6 +17,7 @@ class Context(PickerPanel):
     """A bar, a name, a size and a source for each part."""
 
     title = "context"
+    fits_width = True
     placeholder = "type to search the parts"
     empty = "nothing would be sent yet"
     hints = (("Esc", "back"),)
@@ -39,7 +40,7 @@ class Context(PickerPanel):
                 (f"  {tokens(part.tokens):>6}  {clean_line(part.name, 48):<{names}}", PLAIN),
                 (f"  {100 * part.tokens / max(1, total):3.0f} %", aside),
             ]
-            source = [(clean_line(part.source, 60), aside)] if self.size.width >= 100 else []
+            source = [(clean_line(part.source, 60), aside)] if self.app.size.width >= 72 else []
             self.entries.append(Entry(part.name, left, source))
 
 

@@ -34,6 +34,7 @@ class Help(PickerPanel):
     """A filter over everything."""
 
     title = "help"
+    fits_width = True
     placeholder = "type to search keys and commands"
     hints: Sequence[tuple[str, str]] = (("Enter", "put the command into the prompt"), ("Esc", "back"))
 
@@ -48,7 +49,7 @@ class Help(PickerPanel):
         if app.now.busy:
             parts.insert(0, ("while a turn runs", [("Enter", "steer it"), ("Alt+Enter", "queue for after it"),
                                                   ("Esc", "stop it; what waits comes back")]))  # fmt: skip
-        narrow = self.size.width < 90
+        narrow = self.app.size.width < 72
         width = 0 if narrow else min(34, max(width_of(key) for _, rows in parts for key, _ in rows))
         self.entries = []
         for heading, rows in parts:

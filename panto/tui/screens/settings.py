@@ -16,6 +16,7 @@ class Settings(PickerPanel):
     """Key, value, source."""
 
     title = "settings in force"
+    fits_width = True
     right = "later wins: defaults, user, project, environment, command line"
     empty = "not known yet"
     hints = (("Enter", "where it can be changed here: change it"), ("Esc", "back"))
@@ -24,7 +25,7 @@ class Settings(PickerPanel):
         """Ask for them."""
         rows = await self.panto.link.ask(AskSettings()) or ()
         width = min(32, max((width_of(row.key) for row in rows), default=0))
-        narrow = self.size.width < 100
+        narrow = self.app.size.width < 80
         self.right = "" if narrow else type(self).right
         self.entries = []
         for row in rows:

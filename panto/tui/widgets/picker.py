@@ -38,6 +38,7 @@ class PickerPanel(Panel, can_focus=True):
     hints: Sequence[tuple[str, str]] = (("Enter", "choose"), ("Esc", "back"))
     empty = "nothing here"
     previews = False
+    fits_width = False  # its rows are made for a width: another one makes others
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,6 +142,8 @@ class PickerPanel(Panel, can_focus=True):
 
     def on_resize(self) -> None:
         """Another room for the preview."""
+        if self.fits_width and self.entries:
+            self.reload()
         self.settle()
 
     # --- drawing ---------------------------------------------------------------------------------------------

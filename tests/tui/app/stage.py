@@ -63,6 +63,7 @@ class Stage:
         """Wait until a question takes keys."""
         await self.until(lambda: self.app.question.held is not None, "a question")
         await self.until(lambda: self.app.question.alive, "the question takes keys")
+        self.app.question.redraw()
 
     def ops(self, kind: type) -> list[object]:
         """The ops of a kind that were submitted."""

@@ -90,7 +90,7 @@ def test_a_retry_that_helps_leaves_one_line() -> None:
     stage.script.stream("hi")
     stage.script.answer("hi")
     notices = [item for item in stage.story.items if isinstance(item, NoticeItem)]
-    assert [notice.text for notice in notices] == ["rate limited (429): answered after 3 s, try 1"]
+    assert [notice.text for notice in notices] == ["rate limited (429) · sent again, answered on try 1 after 3 s"]
 
 
 def test_a_failed_attempt_says_what_to_do_and_no_longer_once_it_is_done() -> None:
