@@ -34,7 +34,7 @@ Script = Callable[[Request], Mapping[str, Any]]
 
 
 def crew(*primary: Mapping[str, Any], child: Script | None = None) -> dict[str, Any]:
-    """Provider tables: `fake:m` plays the primary (its replies in order) and the children (`child`, by what was said)."""
+    """A script: `fake:m` plays the primary (its replies in order) and the children (`child`, by what was said)."""
 
     def answer(request: Request) -> Mapping[str, Any]:
         return {"text": f"answer to {said(request)}"}
@@ -46,9 +46,7 @@ def scripted(script: Mapping[str, Any]) -> tuple[dict[str, Any], Scripted]:
     turns = iter(script["primary"])
 
     def reply(request: Request) -> Mapping[str, Any]:
-        own = any(
-            block.name.startswith("system:") for block in request.system
-        )  # children have instructions of their own
+        own = any(block.name.startswith("system:") for block in request.system)  # only children
         return script["child"](request) if own else next(turns, {"text": "done"})
 
     model = {"id": "m", "context": 100_000, "reasoning": ["low", "high"], "price": {"input": 1, "output": 1}}
@@ -57,9 +55,14 @@ def scripted(script: Mapping[str, Any]) -> tuple[dict[str, Any], Scripted]:
 
 
 def inside(
-    root: Path, script: Mapping[str, Any], work: Callable[[Home], Awaitable[Any]], *, config: Mapping[str, Any] | None = None,
-    quiet: bool = True, **options: Any,
-) -> Any:  # fmt: skip
+    root: Path,
+    script: Mapping[str, Any],
+    work: Callable[[Home], Awaitable[Any]],
+    *,
+    config: Mapping[str, Any] | None = None,
+    quiet: bool = True,
+    **options: Any,
+) -> Any:
     """Run `work` in a house with the rock; afterwards nothing may be left of it."""
 
     async def main() -> Any:

@@ -5,7 +5,6 @@ Every request is written to LOG as a line, so that a test sees what was asked by
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys

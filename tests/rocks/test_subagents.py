@@ -1,6 +1,5 @@
 """The rock panto-subagents in a whole house: scripted models, real sessions."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,11 @@ def profile(root: Path, name: str, text: str) -> Mapping[str, Any]:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(text)
     return {"places": {"config_dir": str(root / "config")}}
+
+
+def told(at: Any) -> list[str]:
+    """What users, or what speaks for them, have said."""
+    return [str(r["text"]) for r in at.house.records() if r.get("role") == "user"]
 
 
 def test_three_children_run_at_once_and_answer_in_order(tmp_path: Path) -> None:
@@ -65,7 +69,10 @@ def test_what_a_child_may_use_follows_from_its_profile(tmp_path: Path) -> None:
         seen[said(request)] = [tool.name for tool in request.tools]
         return {"text": "ok"}
 
-    text = "---\nname: odd\ndescription: x\ntools: Read, Bash(git log:*), NoSuch\ndisallowedTools: bash\ncolor: red\n---\nBe odd."
+    text = (
+        "---\nname: odd\ndescription: x\ntools: Read, Bash(git log:*), NoSuch\ndisallowedTools: bash\ncolor: red\n---\n"
+        "Be odd."
+    )
     settings = profile(tmp_path, "odd", text)
     call = child_call(*({"prompt": p, "profile": p} for p in ("explore", "odd", "worker", "reviewer")), "plain")
 
@@ -141,7 +148,7 @@ def test_a_child_is_continued_with_its_history_model_and_reasoning(tmp_path: Pat
         assert (request.model, request.reasoning) == ("other", "high")
         assert [m.role for m in request.messages] == ["user", "assistant", "user"]
         assert sum("look around" in block.text for block in request.system) == 1
-        agents = [e for e in at.house.events(JobStarted)]
+        agents = list(at.house.events(JobStarted))
         assert [(e.job, e.kind) for e in agents] == [(id, "child")]
 
     script = crew(child_call({"prompt": "second", "session_id": id[:10]}), child=child)
@@ -159,6 +166,7 @@ def test_an_approval_names_the_child(tmp_path: Path) -> None:
         await at.house.until(lambda: at.house.events(ToolCallHeld))
         held = next(u for u in at.house.seen if isinstance(u, Fact) and isinstance(u.event, ToolCallHeld))
         assert isinstance(held.body, Question) and held.body.child == "worker"
+        assert isinstance(held.event, ToolCallHeld)
         await at.house.client.submit(ops.Decide(held.event.call, "once"))
         await at.house.rest()
         assert (at.house.cwd / "made").exists()
@@ -258,8 +266,6 @@ def test_models_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_background_child_reports_in_a_message_of_its_own(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-
     def child(request: Request) -> Mapping[str, Any]:
         return {"text": "found it", "delay_s": 0.2}
 
@@ -267,13 +273,10 @@ def test_a_background_child_reports_in_a_message_of_its_own(tmp_path: Path) -> N
         await at.house.prompt("go")
         (row,) = results_of(at)
         assert (row["status"], row["text"]) == ("running", "")
-        await at.house.until(
-            lambda: any("found it" in str(r.get("text")) and r.get("role") == "user" for r in at.house.records())
-        )
+        await at.house.until(lambda: any("found it" in text for text in told(at)))
         await at.house.rest()
         assert any("agent has finished" in text for text in at.notices())
 
-    assert not gate.is_set()
     inside(tmp_path, crew(child_call({"prompt": "x", "background": True}), child=child), work)
 
 

@@ -12,6 +12,10 @@ from panto.schema.messages import Request
 from tests.rocks.crew import ROCK, crew, inside, said
 
 
+def told(at: Any) -> list[str]:
+    return [str(r["text"]) for r in at.house.records() if r.get("role") == "user"]
+
+
 def answer_of(at: Any) -> dict[str, Any]:
     text = str([r for r in at.house.results() if "agent" not in r][0]["text"])
     value: dict[str, Any] = json.loads(text[text.index("{") :])
@@ -85,11 +89,12 @@ def test_a_script_that_fails_is_told_without_a_traceback(tmp_path: Path, source:
 
 def test_a_script_reaches_nothing_outside(tmp_path: Path) -> None:
     source = """local found = {}
-      for _, name in ipairs { 'io', 'os', 'require', 'load', 'dofile', 'debug', 'coroutine', 'setmetatable', 'getmetatable',
-        'rawset', 'rawget', '_G', 'package', 'collectgarbage', 'print' } do
+      for _, name in ipairs { 'io', 'os', 'require', 'load', 'dofile', 'debug', 'coroutine', 'setmetatable',
+        'getmetatable', 'rawset', 'rawget', '_G', 'package', 'collectgarbage', 'print' } do
         local ok, v = pcall(function() return ({ io = io, os = os, require = require, load = load, dofile = dofile,
-          debug = debug, coroutine = coroutine, setmetatable = setmetatable, getmetatable = getmetatable, rawset = rawset,
-          rawget = rawget, _G = _G, package = package, collectgarbage = collectgarbage, print = print })[name] end)
+          debug = debug, coroutine = coroutine, setmetatable = setmetatable, getmetatable = getmetatable,
+          rawset = rawset, rawget = rawget, _G = _G, package = package, collectgarbage = collectgarbage,
+          print = print })[name] end)
         if v ~= nil then found[#found + 1] = name end
       end
       string.rep = nil
@@ -127,7 +132,11 @@ def test_a_worker_has_one_declaration_and_no_prompt_of_pantos(tmp_path: Path) ->
 
 def test_a_workers_wrong_answers_are_named_to_it_at_most_twice(tmp_path: Path) -> None:
     prompts: list[str] = []
-    replies = [{"text": "three"}, {"calls": [{"name": "answer", "arguments": {"n": "3"}}]}, {"text": '{"n": 3}'}]
+    replies: list[dict[str, Any]] = [
+        {"text": "three"},
+        {"calls": [{"name": "answer", "arguments": {"n": "3"}}]},
+        {"text": '{"n": 3}'},
+    ]
 
     def child(request: Request) -> Mapping[str, Any]:
         prompts.append(said(request))
@@ -275,9 +284,7 @@ def test_each_workflow_is_a_command_that_reports_to_the_agent(tmp_path: Path) ->
     async def work(at: Any) -> None:
         assert {"workflow:demo", "workflow:review", "workflow:map"} <= {r.name for r in at.house.client.commands.rows()}
         await at.house.client.submit(ops.RunCommand('/workflow:demo topic="two cats"'))
-        await at.house.until(
-            lambda: any("The workflow demo has finished" in str(r.get("text")) for r in at.house.records())
-        )
+        await at.house.until(lambda: any("The workflow demo has finished" in text for text in told(at)))
         await at.house.rest()
         assert any("look at two cats" in str(r.get("text")) for r in at.house.records())
 
