@@ -136,7 +136,7 @@ async def settle(ports: Ports, control: Control, run: Run, step: Step) -> None:
         if not control.ending and steps.last(run, step):
             with contextlib.suppress(Refused, UsageError):  # an interrupt, another fact, no model: they stand alone
                 return await plan(ports, control, step)
-        await steps.settle(ports, run, step)
+        await steps.settle(ports, step)
     except StorageFailed as failure:
         await steps.keep(ports, control, step, failure)
         raise

@@ -214,10 +214,15 @@ async def let_go(control: Control) -> None:
     control.running.clear()
 
 
-async def settle(ports: Ports, run: Run, step: Step) -> None:
+async def settle(ports: Ports, step: Step) -> None:
     """Commit settlements by themselves. A run that is being interrupted ends as that, whatever else befell it."""
-    commands = tuple(c for c in step.commands if not (run.interrupting and isinstance(c, FailRun)))
-    await commit_end(ports, Step(commands, step.bodies))
+    try:
+        await commit_end(ports, step)
+    except Refused:
+        settlements = tuple(command for command in step.commands if not isinstance(command, FailRun))
+        if settlements == step.commands:
+            raise
+        await commit_end(ports, Step(settlements, step.bodies))
 
 
 async def commit_end(ports: Ports, step: Step) -> None:

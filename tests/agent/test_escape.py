@@ -228,6 +228,30 @@ def test_what_a_call_answers_within_the_window_is_what_is_recorded(tmp_path: Pat
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("rounds", range(0, 12, 2))
+def test_a_call_that_breaks_everything_just_as_escape_comes_is_recorded_as_what_it_is(
+    tmp_path: Path, rounds: int
+) -> None:
+    async def main() -> None:
+        async def broken(arguments: Mapping[str, Any], context: ToolContext) -> str:
+            pressed.append(asyncio.ensure_future(at.client.submit(ops.Interrupt())))
+            for _ in range(rounds):  # the interrupt is on its way to the disk
+                await asyncio.sleep(0)
+            raise ToolStop("the disk is gone")
+
+        pressed: list[asyncio.Future[None]] = []
+        tool = Hand("broken", broken)
+        async with house(tmp_path, scripted({"calls": [call("broken")]}, {"text": "Fine."}), tools=[tool]) as at:
+            await at.client.submit(ops.Prompt("go"))
+            await at.until(lambda: pressed and pressed[0].done())
+            assert [(r["status"], r["text"]) for r in at.results()] == [("error", "the disk is gone")]
+            await at.rest()
+            await at.prompt("go on")
+            assert at.records()[-1]["text"] == "Fine." and len(tool.ran) == 1
+
+    asyncio.run(main())
+
+
 def test_a_second_escape_joins_the_first_and_does_not_prolong_it(tmp_path: Path) -> None:
     async def main() -> None:
         tool = Hand("forever", forever)
