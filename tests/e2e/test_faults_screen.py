@@ -38,7 +38,12 @@ def test_a_person_sees_each_wait_count_down_and_how_a_failed_turn_goes_on(panto:
             enter(terminal, "please")
             terminal.see("429")
             seconds: set[str] = set()
-            terminal.until(lambda: seconds.update(COUNT.findall(terminal.text())) or len(seconds) > 1, "a countdown")
+
+            def counted() -> bool:
+                seconds.update(COUNT.findall(terminal.text()))
+                return len(seconds) > 1
+
+            terminal.until(counted, "a countdown")
             terminal.send("\r")
             terminal.see("Good answer.")
             vendor.replies += [Fault(after=AFTER[protocol]), Reply("Whole answer.")]
