@@ -422,9 +422,26 @@ function ext.register_tool(spec) end
 ---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
 function ext.register_command(spec) end
 
+---What a protocol is asked. Messages are as panto keeps them: parts { type = "text" | "reasoning" | "image" | "tool_call" |
+---"tool_result" | "opaque", … }; `origin` says which protocol and model wrote an assistant message.
+---@class panto.Request
+---@field model string The id for the wire.
+---@field system? {name: string, text: string, cache?: boolean}[]
+---@field messages {role: string, parts: table[], origin?: {provider: string, protocol: string, model: string}}[]
+---@field tools? {name: string, description: string, schema: string}[] `schema` is JSON text.
+---@field tool_choice? {kind: "auto"|"none"|"required"|"named", name?: string}
+---@field reasoning? string
+---@field max_output? integer
+---@field schema? string JSON Schema of a structured reply.
+---@field options table Members for the request body; unknown ones are to be refused.
+---@field stream boolean false: whole replies are asked for.
+---@field endpoint any For `http`; `endpoint.name` is the provider's name.
+---@field agent string The session id of the agent that asks.
+---@field session_id string The primary's.
+
 ---A wire protocol. `open` returns a stream { next, cancel_turn?, close? }; `next` gives a part, nil at the end, or `pending()`.
 ---`models` makes a provider of that name without any config.
----@param spec {name: string, open: (fun(request: table, handle: panto.Handle): table), cancel_turn?: fun(), close?: fun(), models?: table}
+---@param spec {name: string, open: (fun(request: panto.Request, handle: panto.Handle): table), cancel_turn?: fun(), close?: fun(), models?: table}
 function ext.register_protocol(spec) end
 
 ---@param spec {name: string, dark?: boolean, colors: table<string, string>}

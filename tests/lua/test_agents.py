@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from panto.lua.batch import Batches
+from panto.lua.driver import Outcome
 from panto.schema import ops
 from panto.schema.events import InputSubmitted
+from panto.schema.signals import ToolProgressed
 from tests.lua.home import Home, home
 from tests.scheduler.house import scripted
 
@@ -27,6 +30,8 @@ ext.register_protocol {
     local queue, done = {}, false
     local function put(part) queue[#queue + 1] = part handle:wake() end
     local word, rest = last:match('^(%S+) ?(.*)$')
+    local latest = request.messages[#request.messages]
+    if latest.role == 'tool' then word, last = '', latest.parts[1].parts[1].text end
     if word == 'slow' then
       ext.spawn(function()
         for piece in rest:gmatch('%S+') do put { type = 'text', text = piece .. ' ' } ext.sleep(20) end
@@ -330,6 +335,76 @@ def test_luv_polls_a_wake_descriptor_and_reads_from_its_callback(tmp_path: Path)
         assert await at.value(CHILD + code, reader, writer) == "echo: one two"
         os.close(reader)
         os.close(writer)
+
+    inside(tmp_path, work)
+
+
+LANE = """
+local panto = require('panto')
+local ext = panto.ext
+ext.register_tool { name = 'lane', description = 'x', mutates = false, handler = function(args, ctx)
+  local wrong = 0
+  for i = 1, 20 do
+    ext.sleep(i % 3)
+    if ext.agent.id ~= ctx.agent.id or coroutine.wrap(function() return ext.agent.id end)() ~= ctx.session_id then
+      wrong = wrong + 1
+    end
+  end
+  ctx:progress('done in ' .. ctx.session_id)
+  return ctx.session_id .. ' ' .. wrong
+end }
+"""
+
+
+def test_a_childs_lua_tool_runs_in_its_lane_and_its_progress_is_tagged(tmp_path: Path) -> None:
+    code = """local panto, jobs, out = require('panto'), {}, {}
+      for i = 1, 5 do
+        local a = panto.agent { config = 'echo:m', tools = { { name = 'lane', description = 'x' } } }
+        jobs[i] = { a, a:run_async('call {}') }
+      end
+      for i, j in ipairs(jobs) do
+        out[i] = { j[1].id, j[2]:await().text }
+        j[2]:close() j[1]:close()
+      end
+      return out"""
+
+    async def work() -> None:
+        async with home(tmp_path, scripted({"text": "a"}), {"echo": ECHO, "lane": LANE}) as at:
+            for id, text in await at.value(code):
+                assert text == f"echo: {id} 0"
+            told = [u for u in at.house.seen if isinstance(u, ToolProgressed)]
+            assert {u.text for u in told} == {f"done in {u.agent}" for u in told}
+            assert len({u.agent for u in told}) == 5
+
+    asyncio.run(work())
+
+
+def test_a_result_is_recorded_to_its_own_batch_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    batches = Batches()
+    one, two = batches.open("a", "run", "c1"), batches.open("b", "run", "c2")
+    assert one.record("c1", Outcome(True)) and not one.record("c1", Outcome(True))
+    assert not one.record("c2", Outcome(True))
+    batches.close(one, "c1")
+    assert not one.record("c1", Outcome(True))
+    assert len(batches) == 1 and two.record("c2", Outcome(True))
+    assert "a late result of call c1 of agent a is refused" in caplog.text
+
+
+def test_descriptors_are_given_back(tmp_path: Path) -> None:
+    def held() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async def work(at: Home) -> None:
+        await at.value(CHILD + "child:close()")
+        before = held()
+        reader, writer = os.pipe()
+        code = """for i = 1, 5 do
+            local job = child:run_async { prompt = 'hi', wake_fd = ... } job:await() job:close()
+          end child:close()"""
+        await at.value(CHILD + code, writer)
+        os.close(reader)
+        os.close(writer)
+        await at.house.until(lambda: held() <= before, 5)
 
     inside(tmp_path, work)
 

@@ -12,6 +12,7 @@ FILES = ["test_holes.py", "test_tasks.py", "test_luv.py", "test_host.py", "test_
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's way of overwriting freed memory")
+@pytest.mark.long(sample=2)
 @pytest.mark.parametrize("file", FILES)
 def test_the_host_never_reads_freed_memory(file: str) -> None:
     env = os.environ | {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
