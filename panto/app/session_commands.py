@@ -52,6 +52,8 @@ async def _with_store(ground: Ground, use: Callable[[Store], Awaitable[int]]) ->
         raise UsageError("there is no place where sessions could be", "set HOME, or PANTO_SESSION_DIR")
     store = await Store.open(root)
     try:
+        if store.notice:  # a damaged store must not look like an empty one
+            say_error(store.notice)
         return await use(store)
     finally:
         await store.close()

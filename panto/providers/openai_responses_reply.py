@@ -234,7 +234,8 @@ class ResponsesReader:
             out.append(_usage(response.usage))
         why = str((response.incomplete_details or {}).get("reason") or "")
         status = response.status or "completed"
-        reason: FinishReason = "stop" if status == "completed" else _INCOMPLETE.get(why, "other")
+        # Whatever cut a reply short, its calls may be cut too: they are not to be run.
+        reason: FinishReason = "stop" if status == "completed" else _INCOMPLETE.get(why, "length")
         if self._calls and reason == "stop":
             reason = "tool_calls"
         self._finish = FinishPart(reason, why or status)

@@ -158,6 +158,14 @@ def test_damage_is_found_named_and_repaired(panto: Panto, ask: Ask) -> None:
     assert panto("session", "verify", mended).returncode == 0
 
 
+def test_a_file_that_is_no_store_is_not_taken_for_an_empty_one(panto: Panto) -> None:
+    (panto.home / "sessions").mkdir()
+    (panto.home / "sessions/sessions.db").write_bytes(b"no database " * 100)
+    for words in (("list",), ("verify",), ("search", "x")):
+        assert "damaged" in panto("session", *words).stderr
+    assert (panto.home / "sessions/sessions.db").read_bytes() == b"no database " * 100
+
+
 def test_what_is_not_understood_is_said_with_the_nearest_word(panto: Panto) -> None:
     assert "did you mean list?" in panto("session", "lst").stderr
     assert "something is missing" in panto("session", "rename", "abcd").stderr
