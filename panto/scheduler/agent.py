@@ -217,6 +217,16 @@ class Agent:
             await self.change_setup(tool_choice=tool_choice)
         self._status()
 
+    async def take_on(self, model: str, reasoning: str, tools: tuple[ToolSpec, ...] | None) -> None:
+        """Have what is given ("" and None: nothing) in force; recorded where it is not already."""
+        settings = self.session.state.settings
+        await self.set_config(
+            model=model if model not in ("", settings.model) else None,
+            reasoning=reasoning if reasoning not in ("", settings.reasoning) else None,
+        )
+        if tools is not None and tools != self.setup_body.tools:
+            await self.set_tools(tools)
+
     def judge(self, tool: Tool, arguments: Mapping[str, object]) -> Verdict:
         """May this call run? Its own mode and rules, and those of every agent above it."""
         return judge(self, tool, arguments)

@@ -148,8 +148,9 @@ class Scheduler:
         """Open or create an agent made by another (`opener`: its session id). What is not given is the opener's, live.
 
         Opener "": made by nobody (scripts, the library): a primary, or one under `under`, with the process's defaults.
-        An id that is already open here gives the same agent; its handles are counted. `system` is written once, at
-        creation. Raises UsageError (unknown model, an id of another scope), Owned.
+        An id that is already open here gives the same agent as it is; its handles are counted. A stored one takes on
+        the model, reasoning and tools given; `system` is written once, at creation. Raises UsageError (unknown model,
+        an id of another scope), Owned.
         """
         parent = self.agents[opener] if opener else None
         if model:
@@ -159,16 +160,19 @@ class Scheduler:
             if session_id in self.agents:
                 self.agents[session_id].handles += 1
                 return self.agents[session_id]
+            given = None if tools is None else tuple(tools)
             session = await self._existing(session_id, primary) if session_id else None
-            if session is None:
-                session = await self.shared.store.create(
-                    cwd=parent.cwd if parent else self.shared.cwd, model=model, reasoning=reasoning,
-                    id=session_id or None, under=primary or None, opener=opener or None, title=title,
-                    depth=parent.session.depth + 1 if parent else bool(primary),
-                )  # fmt: skip
-                given = None if tools is None else tuple(tools)
-                body = stage(AgentSetup(tools=given, system=tuple(system), base_prompt=base_prompt))
-                await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
+            if session is not None:
+                agent = await self._add(session, parent)
+                await agent.take_on(model, reasoning, given)
+                return agent
+            session = await self.shared.store.create(
+                cwd=parent.cwd if parent else self.shared.cwd, model=model, reasoning=reasoning,
+                id=session_id or None, under=primary or None, opener=opener or None, title=title,
+                depth=parent.session.depth + 1 if parent else bool(primary),
+            )  # fmt: skip
+            body = stage(AgentSetup(tools=given, system=tuple(system), base_prompt=base_prompt))
+            await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
             return await self._add(session, parent)
 
     async def _existing(self, name: str, primary: str) -> Session | None:
@@ -192,8 +196,11 @@ class Scheduler:
         if agent.handles > 0:
             return
         async with self._door(agent.id):
+            if agent.handles > 0 or self.agents.get(agent.id) is not agent:
+                return  # somebody came in at the last moment, or closed it
             await agent.mailbox.park()
-            self.rested(agent, Parked("shutdown") if agent.job else None)
+            if agent.job is not None:  # it had not begun
+                agent.job.give_up(Parked("shutdown"))
             self.agents.pop(agent.id, None)
             agent.forget()
             await agent.session.close()

@@ -259,6 +259,27 @@ def test_a_session_of_another_primary_is_not_opened_as_a_child(tmp_path: Path) -
     asyncio.run(main())
 
 
+def test_a_stored_child_takes_on_what_it_is_opened_with_and_keeps_the_rest(tmp_path: Path) -> None:
+    async def main() -> None:
+        kid = "cd" * 16
+        specs = [ToolSpec("ls", "lists", '{"type":"object"}')]
+        both = {name: {"id": name, "context": 100_000} for name in "mn"}
+        tables = {"fake": {"protocol": "scripted", "models": both, "replies": [{"text": "a"}, {"text": "b"}]}}
+        async with house(tmp_path, tables) as at:
+            agent = await child(at, session_id=kid, tools=specs)
+            await at.scheduler.run(agent, "one").wait()
+            await at.scheduler.close_agent(agent)
+            agent = await child(at, session_id=kid, model="fake:n")
+            await at.scheduler.run(agent, "two").wait()
+            head = agent.session.head
+            await at.scheduler.close_agent(agent)
+            agent = await child(at, session_id=kid, model="fake:n", tools=specs)
+            assert agent.session.head == head  # nothing was new
+            assert [(r.model, [t.name for t in r.tools]) for r in requests(at)] == [("m", ["ls"]), ("n", ["ls"])]
+
+    asyncio.run(main())
+
+
 # --- owners -----------------------------------------------------------------------------------------------------
 
 
