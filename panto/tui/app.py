@@ -159,10 +159,9 @@ class PantoApp(Actions, inherit_bindings=False):
     # --- from the person ---------------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Keys that no widget took; what is typed over the transcript goes into the prompt."""
+        """Keys that no widget took."""
         event.stop()
-        if not self.press(event.key) and self.focused is self.transcript and self.screen is self.main:
-            self.typed_over(event)
+        self.press(event.key)
 
     def on_transcript_unseen(self, message: Transcript.Unseen) -> None:
         """Rows came below a reader who scrolled up."""

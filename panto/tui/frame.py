@@ -214,11 +214,17 @@ class Frame(Looks, inherit_bindings=False):
         self._hint_waiting()
         self.rule.redraw()
 
-    def typed_over(self, event: Key) -> None:
-        """A character that means nothing in the transcript is the beginning of a prompt."""
-        if self._asked is None and event.character and event.character.isprintable():
-            self.back_to_prompt()
-            self.composer.edit(event.key, event.character)
+    def typed_over(self, event: Key) -> bool:
+        """A character that means nothing in the transcript is the beginning of a prompt; whether it was one."""
+        typed = event.character is not None and event.character.isprintable() and self.keys.action(event.key) is None
+        if self._asked is not None or self.signing is not None or self.screen is not self.main or not typed:
+            return False
+        self.main.set_focus(self.composer)  # at once: the next key is already on its way
+        begins = event.character == "/" and not self.composer.draft.text
+        self.composer.edit(event.key, event.character)
+        if begins:
+            self.composer.set_text("/search ")  # as in every pager
+        return True
 
     def typed_early(self, key: str, character: str | None) -> None:
         """A key that came before the question was alive belongs to the draft."""
@@ -242,8 +248,11 @@ class Frame(Looks, inherit_bindings=False):
     def focus_moved(self) -> None:
         """Say how to come back from the transcript."""
         reading = self.focused is self.transcript
-        words = READING if self.size.width >= 110 else READING_NARROW
-        self.hint(words if reading else "")
+        words = (READING if self.size.width >= 110 else READING_NARROW) if reading else ""
+        own = self.rule.right in ("", READING, READING_NARROW)
+        if self._asked is None and own and self.rule.right != words:
+            self.rule.right = words
+            self.rule.redraw()
 
     def passing_hint(self, text: str) -> None:
         """A hint that goes by itself."""
@@ -257,6 +266,7 @@ class Frame(Looks, inherit_bindings=False):
         if self.rule.right == text:
             self.rule.right = ""
             self._hint_waiting()
+            self.focus_moved()
             self.rule.redraw()
 
     def say_sent(self, text: str) -> None:

@@ -55,11 +55,15 @@ class Pointer:
             actions["n"] = lambda: me.search_next(1)
             actions["p"] = lambda: me.search_next(-1)
             actions["escape"] = lambda: me.search("")
-        action = actions.get(event.key)
+        # A key may have been on its way here when the prompt took the keys.
+        action = actions.get(event.key) if me.screen.focused is me else None
         if action is not None:
-            event.stop()
-            event.prevent_default()
             action()
+            if event.key != "escape":  # which goes on, back to the prompt
+                event.stop()
+                event.prevent_default()
+        else:
+            me.typed_over(event)
 
     def on_focus(self) -> None:
         """Keys act on the last item in view."""

@@ -21,6 +21,7 @@ import contextvars
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from textual.events import Key
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -248,6 +249,12 @@ class Transcript(Pointer, Widget, can_focus=True):
         search.here = item.serial
         search.row = (rows[0] if direction > 0 else rows[-1]) if rows else 0
         self.view.show_item(index, search.row, centre=True)
+
+    def typed_over(self, event: Key) -> None:
+        """A character that means nothing here; the application may know where it belongs, at once."""
+        take: Callable[[Key], bool] | None = getattr(self.app, "typed_over", None)
+        if take is not None and take(event):
+            event.stop()
 
     def open_item(self) -> None:
         """The current item, or the last card, whole in the pager; a child's row its own transcript."""

@@ -1,0 +1,247 @@
+"""What a newcomer stumbled over, one test each."""
+
+from __future__ import annotations
+
+import asyncio
+
+from panto.schema.contributions import Contributions, ShortcutItem
+from panto.schema.errors import UsageError
+from panto.schema.ops import Login, Prompt, Rewind, RunCommand
+from panto.schema.queries import (
+    AskCommands,
+    AskCompletions,
+    AskContributions,
+    AskSettings,
+    AskStatus,
+    AskTurns,
+    CommandRow,
+    SettingRow,
+    TurnRow,
+)
+from panto.schema.signals import Noticed
+from panto.tui.farewell import farewell
+from panto.tui.now import Now
+from tests.tui.app.stage import SETTINGS, stage
+from tests.tui.stub_client import COMMANDS, ME, STATUS, StubClient
+
+PARKED = STATUS.__class__(agent=ME, model="a:m", reasoning="", mode="ask", cwd="/tmp/shop", parked=True)
+
+
+def test_arguments_of_the_screens_own_commands_ask_nobody_and_raise_nothing() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCompletions] = UsageError("there is no command /theme", "/help lists all")
+        async with stage(client) as on:
+            for text in ("/theme dark", "/search xx", "/export x"):
+                await on.typed(text)
+                await on.pilot.pause(0.05)
+                assert "there is no command" not in on.text()
+                on.app.composer.clear()
+            await on.typed("/theme dark")
+            await on.press("enter")
+            await on.until(lambda: on.app.theme_name == "dark")
+            await on.pilot.pause(0.05)
+            assert not on.app.completion.is_open
+
+    asyncio.run(run())
+
+
+def test_enter_takes_the_only_model_that_matches() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCommands] = (*COMMANDS, CommandRow("model", "choose", "[name]"))
+        client.answers[AskCompletions] = ("echo:parrot",)
+        async with stage(client) as on:
+            await on.typed("/model echo")
+            await on.see("  echo:parrot")
+            await on.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [RunCommand("/model echo:parrot")]
+
+    asyncio.run(run())
+
+
+def test_a_counter_goes_with_its_list() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.typed("see @shop")
+            await on.see("of 214 files")
+            await on.press("tab")
+            await on.until(lambda: "of 214 files" not in on.text(), "no counter")
+            assert "ask before running" in on.text()
+
+    asyncio.run(run())
+
+
+def test_a_turn_left_unfinished_says_so_when_its_session_is_opened() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskStatus] = PARKED
+        async with stage(client) as on:
+            await on.see("stopped here: this turn is not finished   Enter continues")
+
+    asyncio.run(run())
+
+
+def test_a_notice_of_several_lines_keeps_them() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            on.client.say(Noticed(ME, "read   panto\nwrite  panto"))
+            await on.see("write  panto")
+            rows = [row.strip() for row in on.rows()]
+            assert "read   panto" in rows and "write  panto" in rows
+
+    asyncio.run(run())
+
+
+def test_what_is_typed_over_the_transcript_goes_into_the_prompt_whole() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.press("ctrl+t")
+            assert on.app.focused is on.app.transcript
+            await on.typed("x now is o")
+            assert on.app.composer.draft.text == "x now is o"
+            on.app.composer.clear()
+            await on.press("ctrl+t")
+            await on.typed("/add")
+            assert on.app.composer.draft.text == "/search add"
+
+    asyncio.run(run())
+
+
+def test_a_key_is_asked_for_in_the_prompts_place_and_never_shown_nor_kept() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCompletions] = ("anthropic", "openai")
+        async with stage(client) as on:
+            await on.typed("/login anthropic")
+            await on.press("enter")
+            await on.see("key for anthropic")
+            await on.until(lambda: on.app.focused is on.app.reply)
+            await on.typed("sk-1")
+            await on.see("› ••••")
+            assert "sk-1" not in on.text()
+            await on.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Login("anthropic", "sk-1")]
+            assert on.app.focused is on.app.composer and on.app.composer.draft.text == ""
+            assert "sk-1" not in repr(vars(on.app.reply.draft)) and on.app.desk.past[-1] == "/login anthropic"
+            await on.typed("/login nobody")
+            await on.press("enter")
+            await on.see("no provider nobody")
+            await on.typed("/login openai")
+            await on.press("enter")
+            await on.see("key for openai")
+            await on.press("x", "escape")
+            assert on.app.focused is on.app.composer and len(on.client.ops) == 1
+
+    asyncio.run(run())
+
+
+def test_end_and_home_go_through_a_list() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.press("f1")
+            await on.see("1 of")
+            panel = on.app.screen.focused
+            await on.press("end")
+            assert panel.at == len(panel.shown()) - 1  # type: ignore[union-attr]
+            await on.press("home")
+            assert panel.at < 2  # type: ignore[union-attr]
+
+    asyncio.run(run())
+
+
+def test_going_back_asks_about_files_that_a_later_turn_changed() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskTurns] = (
+            TurnRow("t1", "look", "completed", 0.0), TurnRow("t2", "change", "completed", 0.0, ("a.py",)),
+        )  # fmt: skip
+        async with stage(client) as on:
+            on.app.action_tree()
+            await on.see("› look")
+            await on.press("up", "enter")
+            await on.see("restore the files")
+            await on.press("z")
+            assert on.client.ops == []
+            await on.press("y")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Rewind("t1", True)]
+
+    asyncio.run(run())
+
+
+def test_escape_that_closes_something_is_not_the_first_of_two() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            on.client.begin()
+            on.client.end()
+            await on.until(lambda: on.app.now.turns and not on.app.now.busy)
+            await on.press("ctrl+t", "escape", "escape")
+            assert on.app.screen is on.app.main
+            await on.press("escape")
+            assert on.app.screen is not on.app.main
+
+    asyncio.run(run())
+
+
+def test_a_shortcut_whose_key_is_taken_is_said_so() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskContributions] = Contributions(shortcuts=(ShortcutItem("ctrl+x", "/mine", "mine", "ext"),))
+        async with stage(client) as on:
+            await on.see("Ctrl+X is taken by panto")
+
+    asyncio.run(run())
+
+
+def test_a_model_whose_name_another_provider_has_too_is_named_in_full() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCompletions] = ("anthropic:sonnet-5.5", "proxy:sonnet-5.5")
+        async with stage(client) as on:
+            await on.until(lambda: "anthropic:sonnet-5.5" in on.rows()[-1], "the provider")
+
+    asyncio.run(run())
+
+
+def test_settings_show_key_and_value_at_sixty_columns() -> None:
+    async def run() -> None:
+        client = StubClient()
+        where = "/home/someone/.config/panto/config.toml:4"
+        client.answers[AskSettings] = (SettingRow("providers.fake.base_url", "http://127.0.0.1:1", where),)
+        async with stage(client, (60, 20)) as on:
+            on.app.action_settings()
+            await on.see("config.toml:4")
+            assert "providers.fake.base_url  http://127.0.0.1:1" in on.text()
+
+    asyncio.run(run())
+
+
+def test_a_theme_chosen_repaints_the_status_line() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            before = on.app.status.render_line(0)
+            on.app.set_theme("light")
+            await on.pilot.pause(0.05)
+            assert on.app.status.render_line(0) != before
+
+    asyncio.run(run())
+
+
+def test_the_farewell_of_an_unfinished_turn_says_so() -> None:
+    now = Now(primary="3f2a9c0e", turns=1, unfinished=True)
+    lines = "\n".join(farewell(now, None, SETTINGS, []))
+    assert "this turn is not finished" in lines and "panto --resume 3f2a9c0e" in lines
+
+
+def test_a_prompt_is_still_a_prompt() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.typed("go")
+            await on.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Prompt("go")]
+
+    asyncio.run(run())
