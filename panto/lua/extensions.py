@@ -101,8 +101,8 @@ class Extensions:
         ui.install(driver, self.client.question, self._notify)
         self.requests.install(driver)
         driver.ops["luv"] = lambda task: self.uv.load()
-        driver.messages["print"] = lambda text, owner: log.info("%s prints: %s", owner, text.rstrip("\n"))
-        driver.messages["log"] = lambda text, owner: log.info("%s: %s", owner, text)
+        driver.messages["print"] = lambda text, owner: shared.log(f"{owner} prints: {text.rstrip()}")
+        driver.messages["log"] = lambda text, owner: shared.log(f"{owner}: {text}")
         driver.messages["callback_failed"] = self._callback_failed
         trees = [str(tree) for tree in self.settings.trees]
         self.host.function("set_paths")(

@@ -144,12 +144,34 @@ def _sources(spec: Rockspec, folder: Path) -> Path:
         if archive.suffix == ".zip":
             _unpack(archive, inside)
         else:
-            with tarfile.open(archive) as tar:
-                tar.extractall(inside, filter="data")
+            _untar(archive, inside)
         folders = [entry for entry in inside.iterdir() if entry.is_dir()]
         return inside / spec.folder if spec.folder else folders[0] if len(folders) == 1 else inside
     folders = [entry for entry in folder.iterdir() if entry.is_dir() and entry.name not in ("lua", "doc")]
     return folders[0] if len(folders) == 1 and not (folder / "lua").is_dir() else folder
+
+
+def _untar(path: Path, folder: Path) -> None:
+    """Files and folders of an archive; links and places outside the folder are refused."""
+    try:
+        with tarfile.open(path) as archive:
+            entries = archive.getmembers()
+            if sum(entry.size for entry in entries) > LARGEST:
+                raise UsageError(f"{path.name} unpacks to more than {LARGEST >> 20} MiB")
+            for entry in entries:
+                place = Path(entry.name)
+                if place.is_absolute() or ".." in place.parts or not (entry.isfile() or entry.isdir()):
+                    raise UsageError(f"{path.name} holds a link, or a place outside itself: {entry.name}")
+                target = folder / place
+                if entry.isdir():
+                    target.mkdir(parents=True, exist_ok=True)
+                    continue
+                content = archive.extractfile(entry)
+                assert content is not None
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+    except (tarfile.TarError, OSError) as e:
+        raise UsageError(f"{path.name} cannot be unpacked: {e}") from None
 
 
 def remove(name: str, tree: Path) -> bool:

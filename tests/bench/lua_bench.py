@@ -110,7 +110,7 @@ async def round_trip() -> list[Figure]:
     out = []
     for name, more in (("mine", "n"), ("read", "offset")):  # calls that differ, or the loop guard asks
         calls = [{"name": name, "arguments": {"path": "lines.txt", more: n + 1}} for n in range(60)]
-        replies = [*({"calls": [call]} for call in calls), {"text": "done"}]
+        replies: list[dict[str, Any]] = [*({"calls": [call]} for call in calls), {"text": "done"}]
         with tempfile.TemporaryDirectory() as root:
             async with home(Path(root), scripted(*replies), {"mine": code}) as at:
                 (at.house.cwd / "lines.txt").write_text("line\n" * 70)

@@ -37,7 +37,8 @@ class Home:
         """Run Lua code as a task of an extension, in the primary's lane."""
         scope = self.driver.extension_scope(owner, self.house.client.primary)
         task = self.driver.start("code", textwrap.dedent(code), "@/test.lua", *args, scope=scope, what="a test")
-        return await task.done
+        outcome: Outcome = await task.done
+        return outcome
 
     async def value(self, code: str, *args: Any) -> Any:
         outcome = await self.run(code, *args)
@@ -71,8 +72,12 @@ async def home(
         shown: list[str] = []
         feed = opened.client.subscribe()
         opened.client._hear = _heard(opened.client._hear, shown)  # type: ignore[method-assign]
+
+        def take(name: str, table: Mapping[str, Any]) -> None:
+            providers.setdefault(name, table)
+
         lua = LuaSettings(user=folder, env={"PATH": os.environ["PATH"]}, **(settings or {}))
-        loaded = await open_extensions(lua, opened.client, listeners, spawner, providers.setdefault)
+        loaded = await open_extensions(lua, opened.client, listeners, spawner, take)
         at = Home(opened, loaded, folder)
         at.shown = shown
         try:

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from panto.lua.protocol import LuaProvider
 from panto.providers import Http, ProviderSettings
 from panto.providers.conformance import CASES, Canned, CannedError, Case, Fixture, check
 from panto.providers.model import NetworkSettings
-from panto.schema.errors import ProviderError
+from panto.schema.errors import ProviderError, ProviderErrorKind
 from panto.schema.messages import Message, Request, Text
 from panto.schema.stream import FinishPart, StreamPart, TextDelta
 from tests.lua.home import Home, home
@@ -58,7 +59,8 @@ def test_the_example_over_http_conforms(tmp_path: Path, case: Case) -> None:
     async def work() -> None:
         async with home(tmp_path, scripted(), {"chat": code}) as at:
             theirs = fixture("openai_chat")
-            stream_error = (theirs.stream_error[0], "server") if theirs.stream_error else None
+            assert theirs.stream_error
+            stream_error: tuple[Sequence[bytes], ProviderErrorKind] = (theirs.stream_error[0], "server")
             mine = dataclasses.replace(
                 theirs, name="chat_lua", lacks=frozenset({"whole"}), stream_error=stream_error,
                 provider=lambda url, stream, options: provider(at, "chat_lua", url, options=options),
