@@ -164,9 +164,6 @@ class Driver:
         finally:
             guard.leave()
             self._inside = False
-            if guard.fired:
-                guard.fired = False
-                self.host.disarm()
             if self.after_entry is not None:
                 self.after_entry()
 

@@ -1,9 +1,10 @@
-"""The watchdog: Lua code that runs too long without a yield is interrupted from another thread.
+"""The watchdog: Lua code that runs too long without a yield is interrupted.
 
-It costs an entry into Lua two assignments. A thread looks at the running entry every few milliseconds; past the limit
-it puts a count hook on the running coroutine and those within it, whose only act is to raise an error, again and again
-until the entry ends: code that swallows errors is stopped too. The hook function is Lua's own `luaL_error`, so no
-Python runs inside Lua. Formally a data race with the running code; only code past its limit is ever touched.
+A thread looks at the running entry every few milliseconds and says when it is past its limit. The interruption itself
+happens on the owner thread: every coroutine carries a count hook (Lua copies it into each new one), which every
+thousand instructions looks whether its entry is due. If so it puts a hook on its own coroutine that raises an error
+at every instruction until the entry ends: code that swallows errors is stopped too. Nothing touches a running state
+from outside: a hook set from another thread walks call frames that deep recursion is freeing, and crashes.
 
 C code cannot be stopped this way: after a second the owner is named to `on_stuck`.
 """
@@ -21,7 +22,8 @@ STUCK_S = 1.0
 IDLE_S = 1.0
 _MASK_COUNT = 1 << 3
 _LUA_GCCOUNT = 3
-_DEEPEST = 100
+_EVERY = 1_000
+"""Instructions between two looks of the hook: few, since one of them may allocate a megabyte."""
 
 
 def _cpu_clock(thread: int) -> Callable[[], float]:
@@ -49,9 +51,6 @@ class Guard:
         self._sethook = api.lua_sethook
         self._sethook.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._sethook.restype = None
-        self._tothread = api.lua_tothread
-        self._tothread.argtypes = [ctypes.c_void_p, ctypes.c_int]
-        self._tothread.restype = ctypes.c_void_p
         self._gc = api.lua_gc
         self._gc.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._gc.restype = ctypes.c_int
@@ -66,8 +65,10 @@ class Guard:
         self._closed = False
         self._wake = threading.Event()
         self._stopping = -1
-        self.fired = False
-        """The running entry was interrupted; the owner thread reads and clears it after `leave`."""
+        self._due = -1
+        self._look = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._hook)
+        # Coroutines inherit it; the main state itself runs the prelude only, and is never interrupted.
+        self._sethook(main_address, ctypes.cast(self._look, ctypes.c_void_p), _MASK_COUNT, _EVERY)
         self._thread = threading.Thread(target=self._watch, name="panto-lua-guard", daemon=True)
         self._thread.start()
 
@@ -105,16 +106,16 @@ class Guard:
                     last_busy = time.monotonic()
                     continue
             elif entry[0] == self._stopping:
-                self._fire(entry[0])
+                self._due = entry[0]
             elif entry[0] != seen:
                 seen, last_busy, stuck_told = entry[0], now, False
                 cpu_start, wall_start = self._cpu(), now
             else:
                 last_busy = now
                 if self._cpu() - cpu_start > entry[1] or now - wall_start > max(STUCK_S, 10 * entry[1]):
-                    self._fire(entry[0])
+                    self._due = entry[0]
                 elif self._gc(self._main, _LUA_GCCOUNT) > self._memory_kb:
-                    self._fire(entry[0])
+                    self._due = entry[0]
                 if now - wall_start > STUCK_S + entry[1] and not stuck_told:
                     stuck_told = True
                     self._on_stuck(entry[2])
@@ -128,12 +129,8 @@ class Guard:
             self._wake.wait()
         self._asleep = False
 
-    def _fire(self, number: int) -> None:
-        state = self._main
-        for _ in range(_DEEPEST):
-            state = self._tothread(state, 1)  # a coroutine that resumes another holds it as that call's first argument
-            entry = self._entry
-            if not state or entry is None or entry[0] != number:
-                return
-            self.fired = True
+    def _hook(self, state: int, _: int) -> None:
+        """Within running Lua, on its thread, after some instructions; must not raise."""
+        entry = self._entry
+        if entry is not None and entry[0] == self._due and state != self._main:
             self._sethook(state, self._raise, _MASK_COUNT, 1)

@@ -125,7 +125,6 @@ class Host:
         self.call: LuaFunction = private["call"]
         self.next_message: LuaFunction = private["next_message"]
         self.unref: LuaFunction = private["unref"]
-        self.disarm: LuaFunction = private["disarm"]
         self.counts: LuaFunction = private["counts"]
         self.memory: LuaFunction = private["memory"]
         self.main_address: int = self.lua.execute("return tonumber(tostring(coroutine.running()):match('0x%x+'))")

@@ -3,7 +3,7 @@
 local H = ...
 local create, resume, yield, status = coroutine.create, coroutine.resume, coroutine.yield, coroutine.status
 local close, running, isyieldable = coroutine.close, coroutine.running, coroutine.isyieldable
-local traceback, sethook, getinfo, getmetatable = debug.traceback, debug.sethook, debug.getinfo, debug.getmetatable
+local traceback, getinfo, getmetatable = debug.traceback, debug.getinfo, debug.getmetatable
 local error, tostring, type, setmetatable, select, tonumber, rawget, next = error, tostring, type, setmetatable,
   select, tonumber, rawget, next
 local pack, unpack, find, sub, gsub = table.pack, table.unpack, string.find, string.sub, string.gsub
@@ -17,7 +17,6 @@ local tasks, alive, last_id = {}, 0, 0
 local records = setmetatable({}, { __mode = 'k' }) -- coroutine -> its task
 local current = nil -- the task or callback that runs now
 local outbox, posted, taken = {}, 0, 0
-local cleaned = true -- false once the watchdog has fired: hooks may be left on coroutines of extensions
 
 -- ---------------------------------------------------------------- what went wrong, and where
 
@@ -270,12 +269,6 @@ function H.call(entry, lane, owner, scope, what, ...)
   return called(run_callback(H.entries[entry], lane, owner, scope, what, ...))
 end
 
---- The watchdog has fired: take its hooks off what may live on.
-function H.disarm()
-  cleaned = false
-  for _, t in next, tasks do sethook(t.co) end
-end
-
 function H.counts() return alive, H.refs_held(), count('count') end
 
 H.entries = {}
@@ -318,7 +311,6 @@ end
 local function resume_any(co, ...)
   local t = records[co]
   if t then return wake(t, ...) end
-  if not cleaned and type(co) == 'thread' then sethook(co) end
   return outward(co, resume(co, ...))
 end
 
