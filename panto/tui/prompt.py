@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FOLD_LINES, FOLD_CHARACTERS = 12, 1200
 UNFOLD_LINES, UNFOLD_CHARACTERS = 400, 40_000
+READING_S = 0.2
+"""Seconds between two looks at a list of files that is still being read."""
 
 
 class PromptDesk(Desk):
@@ -175,21 +177,31 @@ class PromptDesk(Desk):
 
     async def _ask(self, want: Wanted, number: int) -> None:
         if want.kind == "file":
+            await self._ask_files(want, number)
+            return
+        values = self.app.commands.values(want.command)
+        if values is None:
+            values = await self.app.link.ask(AskCompletions(want.command, want.text), quiet=True)
+        if values is not None and number == self._asked:
+            self._show([Choice(value, value) for value in values if rank(value, want.text) is not None], -1)
+
+    async def _ask_files(self, want: Wanted, number: int) -> None:
+        """Shows the files that match, and again while the list of them is still being read and nobody chose."""
+        again = False
+        while True:
             files = await self.app.link.ask(AskFiles(want.text, 200))
             if files is None or number != self._asked:
                 return
+            if again and (self.completion.chosen > 0 or not self.completion.is_open):
+                return
+            again = True
             choices = [file_choice(row.path) for row in files.rows]
             self._files = f"{len(choices)} of {files.total} files" + ("" if files.complete else ", reading")
             message = "" if choices or files.complete else "reading the list of files"
-        else:
-            values = self.app.commands.values(want.command)
-            if values is None:
-                values = await self.app.link.ask(AskCompletions(want.command, want.text), quiet=True)
-            if values is None or number != self._asked:
+            self._show(choices, 0 if choices else -1, message)
+            if files.complete:
                 return
-            choices = [Choice(value, value) for value in values if rank(value, want.text) is not None]
-            message = ""
-        self._show(choices, 0 if choices and want.kind == "file" else -1, message)
+            await asyncio.sleep(READING_S)
 
     def _show(self, choices: list[Choice], chosen: int, message: str = "") -> None:
         self.completion.show(choices, chosen, message)

@@ -72,6 +72,7 @@ class StubClient(Client):
             AskContext: (),
         }
         self.status = status
+        self.files_unread = 0  # answers to AskFiles that come while the list is still being read
         self._queue: asyncio.Queue[Update] = asyncio.Queue()
         self._seq = 100
 
@@ -97,6 +98,9 @@ class StubClient(Client):
                 return
 
     async def ask(self, query: Query[A]) -> A:
+        if isinstance(query, AskFiles) and self.files_unread:
+            self.files_unread -= 1
+            return cast(A, Files((), 0, complete=False))
         if isinstance(query, AskFiles):
             rows = tuple(FileRow(path) for path in FILES if query.text.lower() in path.lower())
             return cast(A, Files(rows, 214))

@@ -11,6 +11,7 @@ from textual import events
 from panto.schema.errors import UsageError
 from panto.schema.ops import Continue, NewSession, Prompt, RunCommand, RunShell, Withdraw
 from panto.schema.signals import InputReturned, Noticed
+from panto.tui.prompt import READING_S
 from tests.tui.app.stage import Stage, stage
 from tests.tui.stub_client import ME, STATUS, StubClient
 
@@ -260,6 +261,25 @@ def test_files_are_completed_where_an_at_sign_stands() -> None:
             await on.press("tab")
             assert on.app.composer.draft.text == "look at @docs/makers.md "
             assert on.client.ops == []
+
+    asyncio.run(run())
+
+
+def test_a_list_of_files_that_is_still_being_read_comes_by_itself() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            on.client.files_unread = 6  # more than keys that ask
+            await on.typed("look at @ma")
+            await on.see("makers.md")
+            await on.see("3 of 214 files")
+            on.client.files_unread = 1_000
+            await on.typed("k")
+            await on.see("reading the list of files")
+            await on.press("escape")
+            left = on.client.files_unread
+            await asyncio.sleep(2 * READING_S)
+            assert "reading the list of files" not in on.text()
+            assert on.client.files_unread >= left - 1  # a look that was under way
 
     asyncio.run(run())
 
