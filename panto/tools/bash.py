@@ -99,7 +99,7 @@ class Bash(Builtin):
 class _Run:
     title: str
     child: Child
-    done: asyncio.Future[tuple[int, int]]
+    done: asyncio.Future[tuple[int | None, int]]
     output: Output
     start: float
     sandbox: Sandbox
@@ -139,9 +139,13 @@ async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolRepl
     raise ToolFailure(f"timed out after {limit:g} s", "timeout", effects="unknown", outcome=outcome)
 
 
-async def _finished(run: _Run, code: int, left: int) -> ToolReply:
+async def _finished(run: _Run, code: int | None, left: int) -> ToolReply:
     await _drained(run.output, _DRAIN)
     took = time.monotonic() - run.start
+    if code is None:
+        outcome = run.outcome(f"exit code lost · {took:.1f} s", "(the exit code was lost)", True)
+        said = "the sandbox ended without the command's exit code: whether the command succeeded is not known"
+        raise ToolFailure(said, "internal", effects="unknown", outcome=outcome)
     notes = []
     if code != 0:
         notes.append(f"({exit_words(code)} after {took:.1f} s)")

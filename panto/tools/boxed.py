@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+from contextlib import suppress
 
 from panto.tools.processes import Child
 
@@ -18,6 +20,9 @@ set -- /proc/[0-9]*
 echo "$code $(($# - 2))" >&9
 exec 9>&- >/dev/null 2>&1
 while set -- /proc/[0-9]*; [ $# -gt 2 ]; do sleep 1; done"""
+_LINE = re.compile(rb"(\d{1,3}) (\d+)\n")
+_LONGEST = 256
+"""Bytes of what is told, whoever tells it."""
 
 
 def argv(command: str) -> list[str]:
@@ -26,22 +31,30 @@ def argv(command: str) -> list[str]:
 
 
 class Ending:
-    """How a command ends: `done` becomes (exit code, processes it left). `write_end` is for the child's input."""
+    """How a command ends: `done` becomes (exit code, processes it left). `write_end` is for the child's input.
+
+    In the sandbox only what the pipe tells is the command's exit code: the sandbox's own end says nothing about it, and
+    may be heard of first. Where the pipe can tell nothing any more, the sandbox's failure stands for it, and its
+    success for nothing: the code is None.
+    """
 
     def __init__(self, boxed: bool) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[tuple[int, int]] = self._loop.create_future()
+        self.done: asyncio.Future[tuple[int | None, int]] = asyncio.get_running_loop().create_future()
+        self._told = asyncio.Event()
+        self._words = b""
         self._read_end = -1
         self.write_end: int | None = None
         if boxed:
             self._read_end, self.write_end = os.pipe()
+            os.set_blocking(self._read_end, False)
 
     def begin(self, child: Child) -> None:
-        """The child has its end of the pipe. What ends first counts: the outer shell may never have come to run."""
-        child.exited.add_done_callback(lambda exited: self._settle(exited.result(), child.left))
-        if self.write_end is not None:
+        """The child has its end of the pipe."""
+        if self.write_end is None:
+            child.exited.add_done_callback(lambda exited: self._settle(exited.result(), child.left))
+        else:
             os.close(self.write_end)
-            self._loop.add_reader(self._read_end, self._told)
+            self._task = asyncio.get_running_loop().create_task(self._wait(child))
 
     def abandon(self) -> None:
         """The child never started."""
@@ -49,13 +62,32 @@ class Ending:
             os.close(self.write_end)
             os.close(self._read_end)
 
-    def _told(self) -> None:
-        self._loop.remove_reader(self._read_end)
-        words = os.read(self._read_end, 64).split()
-        os.close(self._read_end)
-        if len(words) == 2:
-            self._settle(int(words[0]), int(words[1]))
+    async def _wait(self, child: Child) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._read_end, self._hear)
+        told, gone = (loop.create_task(event.wait()) for event in (self._told, child.gone))
+        try:
+            await asyncio.wait((told, gone), return_when=asyncio.FIRST_COMPLETED)
+            self._hear()  # once nothing is left of the child, what is in the pipe is all
+        finally:
+            told.cancel()
+            gone.cancel()
+            loop.remove_reader(self._read_end)
+            os.close(self._read_end)
+        if words := _LINE.fullmatch(self._words):
+            self._settle(int(words[1]), int(words[2]))
+        else:
+            self._settle(await child.exited or None, child.left)
 
-    def _settle(self, code: int, left: int) -> None:
+    def _hear(self) -> None:
+        with suppress(BlockingIOError):
+            while b"\n" not in self._words and len(self._words) < _LONGEST:
+                piece = os.read(self._read_end, 64)
+                if not piece:
+                    break
+                self._words += piece
+            self._told.set()
+
+    def _settle(self, code: int | None, left: int) -> None:
         if not self.done.done():
             self.done.set_result((code, left))
