@@ -302,7 +302,8 @@ class Agent:
                 self._texts.setdefault(name, message_text(body.message))
 
     def _rest(self, parked: Parked | None) -> None:
-        self.wants_model = parked is not None and isinstance(parked.problem, UsageError)
+        if parked is not None or self.session.state.turn is None:
+            self.wants_model = parked is not None and isinstance(parked.problem, UsageError)
         self._keeper.rested(self, parked)
         self._status()
 

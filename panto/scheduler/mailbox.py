@@ -25,7 +25,7 @@ from panto.schema.messages import Message
 from panto.schema.ops import Answer, Decide
 from panto.schema.signals import Noticed
 from panto.session import stage
-from panto.session.append import lost
+from panto.session.append import lost as ownership_lost
 from panto.session.command import Command
 from panto.session.commands import (
     FailRun,
@@ -122,9 +122,7 @@ class Mailbox:
         while self._stopping is not None:
             await asyncio.wait((self._stopping,))
         async with self._lock:
-            if self.closed:
-                raise UsageError("this session is being closed")
-            await self._mend()
+            await self._ready()
             state = self.session.state
             begins = start and not self.in_turn
             submit: tuple[Command, ...] = ()
@@ -165,7 +163,7 @@ class Mailbox:
                 if self.control is not None:
                     self.control.retry_now.set()
                 return
-            await self._mend()
+            await self._ready()
             state = self.session.state
             if state.turn is not None and state.turn.status == "attempt_failed":
                 await self.session.commit(turns.again(state.turn))
@@ -177,11 +175,16 @@ class Mailbox:
                 await answers.refuse(self.session, state.run)
             self._start()
 
+    async def _ready(self) -> None:
+        """Before anything new is said. Raises UsageError once the agent is closed, StorageFailed."""
+        if self.closed:
+            raise UsageError("this session is being closed")
+        if not self.in_turn:
+            await self._mend()
+
     async def _mend(self) -> None:
-        """Before anything new is written: open a ledger again that failed, commit what could not be written, and
-        end what ran when a former drive broke off: nobody runs it twice."""
-        if self.in_turn:
-            return
+        """Open a ledger again that failed, commit what could not be written, and end what ran when a former drive
+        broke off: nobody runs it twice."""
         if self.session.poisoned:
             await self.session.reopen()
         while self._held:
@@ -230,9 +233,7 @@ class Mailbox:
             following = () if control.ending else turns.follow(self.session.state)
             if following:
                 await self.session.commit(*following)
-            else:
-                self._task = self.control = None
-            return bool(following)
+        return bool(following)
 
     def _clock(self, control: Control) -> asyncio.TimerHandle | None:
         """What ends a run that takes too long."""
@@ -274,9 +275,8 @@ class Mailbox:
             self.ports.signal(steps.storage_notice(self.ports, problem))
         elif problem is not None:
             self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint))
-        reason: Reason = "shutdown" if self._leaving else "failed"
-        if isinstance(problem, OwnershipLost):
-            reason = "ownership_lost"
+        lost = isinstance(problem, OwnershipLost)
+        reason: Reason = "ownership_lost" if lost else "shutdown" if self._leaving else "failed"
         if turn is not None and turn.status == "attempt_failed":
             reason = "attempt_failed"
         self._on_rest(None if turn is None else Parked(reason, problem))
@@ -377,7 +377,7 @@ class Mailbox:
     def _lost(self) -> None:
         """Another process has the session: nothing more is done here."""
         if self._task is not None:
-            self._problem = lost(self.session.id)
+            self._problem = ownership_lost(self.session.id)
             self._task.cancel()
 
     # --- answers -----------------------------------------------------------------------------------------------
