@@ -15,7 +15,7 @@ from rich.style import Style
 
 from panto.tui import units
 from panto.tui.sanitize import clean, clean_line, sentences
-from panto.tui.widgets.lines import NONE, Line, Look, Run, spread, wrap
+from panto.tui.widgets.lines import NONE, Line, Look, Run, between_parts, spread, wrap
 from panto.tui.widgets.markdown import Document
 from panto.tui.widgets.output import Output
 
@@ -94,14 +94,15 @@ class GreetingItem(Item):
         self._lines = [clean(line).replace("\n", " ") for line in lines]
 
     def lines(self, look: Look) -> list[Line]:
-        out = []
+        out: list[Line] = []
         for index, text in enumerate(self._lines):
             style = look.palette.aside
-            runs: list[Run] = [(text.strip(), style)]
-            if index == 0:
-                name, gap, rest = text.strip().partition("   ")
-                runs = [(name, _BOLD), (gap + rest, style)]
-            out += _paragraph(runs, look.width - 4)
+            for row in between_parts(text.strip(), look.width - 4):
+                runs: list[Run] = [(row, style)]
+                if index == 0 and not out:
+                    name, gap, rest = row.partition("   ")
+                    runs = [(name, _BOLD), (gap + rest, style)]
+                out += _paragraph(runs, look.width - 4)
         return out
 
     def estimate(self, look: Look) -> int:

@@ -101,7 +101,9 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
         if status.parked == self.parked:
             return
         self.parked = status.parked
-        if status.parked and not self.failed_here():
+        if status.parked and not status.model:
+            self.notice("your prompt is kept", "info", "it is sent when a model is chosen", key="parked")
+        elif status.parked and not self.failed_here():
             self.notice("stopped here: this turn is not finished", "attention", "Enter continues", key="parked")
         elif not status.parked:
             self.withdraw_notice("parked")

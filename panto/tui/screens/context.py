@@ -32,11 +32,12 @@ class Context(PickerPanel):
         self.right = f"about {tokens(total)} tokens" + (f" of {tokens(size)}" if size else "")
         names = min(48, max((width_of(part.name) for part in parts), default=0))
         aside = self.palette.aside
+        cells = CELLS if self.app.size.width >= 72 else CELLS // 2
         self.entries = []
         for part in parts:
-            full = round(CELLS * part.tokens / total) if total else 0
+            full = round(cells * part.tokens / total) if total else 0
             left = [
-                ("▰" * full + "▱" * (CELLS - full), self.palette.accent if full else aside),
+                ("▰" * full + "▱" * (cells - full), self.palette.accent if full else aside),
                 (f"  {tokens(part.tokens):>6}  {clean_line(part.name, 48):<{names}}", PLAIN),
                 (f"  {100 * part.tokens / max(1, total):3.0f} %", aside),
             ]

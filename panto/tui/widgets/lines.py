@@ -271,3 +271,14 @@ def at_cell(text: str, cell: int) -> int:
     if cell >= total:
         return len(text)
     return spans[max(0, bisect_right(edges, cell) - 1)][0]
+
+
+def between_parts(text: str, width: int) -> list[str]:
+    """A line of parts with three blanks between them as rows, broken between parts only."""
+    rows: list[str] = []
+    for part in (one.strip() for one in text.split("   ") if one.strip()):
+        if rows and width_of(rows[-1]) + 3 + width_of(part) <= width:
+            rows[-1] += "   " + part
+        else:
+            rows.append(part)
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -93,6 +94,8 @@ class PickerPanel(Panel, can_focus=True):
 
     async def _reload(self) -> None:
         before = self.current
+        while self.is_mounted and not self.panto.link.ready and self.panto.link.failed is None:
+            await asyncio.sleep(0.05)  # the engine is still being built
         await self.load()
         self.reading = False
         if before is not None:
@@ -128,8 +131,13 @@ class PickerPanel(Panel, can_focus=True):
         """Up or down by rows, over headings."""
         rows = self.shown()
         at = max(0, min(self.at + step, len(rows) - 1))
+        way = 1 if step > 0 else -1
         while 0 <= at < len(rows) and rows[at].heading:
-            at += 1 if step > 0 else -1
+            at += way
+        if not 0 <= at < len(rows):  # a heading is the end of the list: back to what can be chosen
+            at = max(0, min(at, len(rows) - 1))
+            while 0 <= at < len(rows) and rows[at].heading:
+                at -= way
         if 0 <= at < len(rows):
             self.at = at
             self.moved()

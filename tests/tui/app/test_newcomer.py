@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from panto.schema.contributions import Contributions, ShortcutItem
+from panto.schema.contributions import Contributions, Shortcut
 from panto.schema.errors import UsageError
 from panto.schema.ops import Login, Prompt, Rewind, RunCommand
 from panto.schema.queries import (
@@ -189,7 +189,7 @@ def test_escape_that_closes_something_is_not_the_first_of_two() -> None:
 def test_a_shortcut_whose_key_is_taken_is_said_so() -> None:
     async def run() -> None:
         client = StubClient()
-        client.answers[AskContributions] = Contributions(shortcuts=(ShortcutItem("ctrl+x", "/mine", "mine", "ext"),))
+        client.answers[AskContributions] = Contributions(shortcuts=(Shortcut("ctrl+x", "mine", "/mine"),))
         async with stage(client) as on:
             await on.see("Ctrl+X is taken by panto")
 

@@ -117,8 +117,8 @@ SCENES: dict[str, Callable[[Stage], Awaitable[None]]] = {
     "fresh": fresh, "commands": commands, "files": files, "draft": draft, "dangerous": asks(REMOVE),
     "ordinary": asks(INSTALL), "edit": asks(EDIT), "pick": asks(PICK), "help": opens("help", "keys"),
     "models": opens("model", "haiku"), "sessions": opens("sessions", "discount"), "turns": opens("tree", "go on"),
-    "agents": opens("agents", "linter"), "settings": opens("settings", "config.toml:1"), "themes": opens("theme", "high"),
-    "context": opens("context", "rules"),
+    "agents": opens("agents", "linter"), "settings": opens("settings", "config.toml:1"),
+    "themes": opens("theme", "high"), "context": opens("context", "rules"),
 }  # fmt: skip
 
 

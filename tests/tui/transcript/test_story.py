@@ -156,6 +156,25 @@ def test_a_draft_becomes_the_card_of_its_call_and_others_go() -> None:
     assert draft.call.title == "a.txt" and draft.call.state == "pending"
 
 
+def test_cards_of_a_step_stand_in_call_order_though_one_was_drafted_first() -> None:
+    stage = Stage()
+    stage.script.prompt("mixed")
+    stage.script.say(s.CallDrafted(AGENT, 1, 1, "bash", 10))
+    wanted: list[tuple[str, dict[str, object]]] = [("read", {"path": "a"}), ("bash", {"command": "ls"})]
+    stage.script.answer("", [*wanted, ("grep", {"pattern": "x"})])
+    assert [item.call.name for item in stage.story.items if isinstance(item, CallItem)] == ["read", "bash", "grep"]
+
+
+def test_only_the_last_thing_that_opens_names_the_key_for_it() -> None:
+    stage = Stage()
+    stage.script.prompt("go")
+    notices = [NoticeItem("", "first", detail="a"), NoticeItem("", "second", detail="b")]
+    for notice in notices:
+        stage.story.append(notice)
+    assert "Ctrl+O opens" not in notices[0].lines(stage.look)[0].text
+    assert "Ctrl+O opens" in notices[1].lines(stage.look)[0].text
+
+
 def test_edited_arguments_are_what_the_card_shows() -> None:
     stage = Stage()
     stage.script.prompt("run")
