@@ -205,8 +205,7 @@ def sweep(db: sqlite3.Connection) -> int:
         current, last = id, 2**63 - 1
         while current is not None and kept.get(current, -2) < last:
             kept[current] = last
-            current, seq = parents.get(current, (None, -1))
-            last = min(seq, last)
+            current, last = parents.get(current, (None, -1))
     dropped = 0
     for id in parents:
         after = kept.get(id, -2)

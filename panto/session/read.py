@@ -28,8 +28,7 @@ def lineage(db: sqlite3.Connection, segment: str) -> Lineage:
         if row is None:
             raise Missing(f"session {current} is not in the store")
         found.append((current, last))
-        # A fork before the parent's own first commit reaches through to the grandparent.
-        current, last = row[0], min(row[1], last)
+        current, last = row  # a fork's parent is the segment that holds the commit it stands on
     return tuple(reversed(found))
 
 

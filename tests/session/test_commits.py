@@ -268,3 +268,31 @@ def test_requests_of_a_long_turn_are_kept_as_differences_and_read_whole(tmp_path
                 await session.raw(made[-40].digest)
 
     play(script)
+
+
+def test_what_a_kept_request_stands_on_outlives_the_session_that_recorded_it(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            names = [outcome(f"message {n}").digest for n in range(40)]
+            first, second = request(*names), request(*names, outcome("one more").digest)
+            sessions = [await store.create(cwd="/w") for _ in range(2)]
+            for session, requests in zip(sessions, ((first, second), (second,)), strict=True):
+                await begin(session)
+                for frozen in requests:
+                    run = session.state.run
+                    assert run is not None
+                    await session.commit(
+                        c.PrepareStep(run=run.run, position=run.position, request=frozen.digest, inputs=run.pending),
+                        c.StartModel(run=run.run, effect=run.next_effect),
+                        bodies=(frozen,),
+                    )
+                    (call,) = await reply(session, "", "read")
+                    await start(session, call)
+                    await settle(session, call)
+            gone = sessions[0].id
+            await sessions[0].close()
+            await store.delete([gone])
+            await store.collect()
+            assert await sessions[1].raw(second.digest) == second.data
+
+    play(script)

@@ -649,6 +649,11 @@ def test_compaction_leaves_queued_input_and_input_not_yet_sent_alone() -> None:
     assert list(table.state.inputs) == [number(400)]
     table.do(c.CreateTurn(turn=number(30), run=number(31), inputs=(number(400),)))
     assert reason(table, make(table)) == "retained"
+    table.executing()
+    table.do(c.RecoverModel(run=number(31), effect=table.run.effect))  # it was not sent after all
+    assert reason(table, make(table)) == "retained"
+    table.do(make(table, number(400)))
+    assert kinds(table.view.context) == ["summary", "input"]
 
 
 def test_invalidating_the_newest_checkpoint_gives_the_former_context_and_the_tail_back() -> None:

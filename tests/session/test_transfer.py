@@ -94,6 +94,28 @@ def test_an_imported_fork_joins_the_parent_that_is_here(tmp_path: Path) -> None:
     play(script)
 
 
+def test_an_import_that_conflicts_halfway_leaves_nothing_behind(tmp_path: Path) -> None:
+    id, data = play(lambda: rich(tmp_path))
+    (tmp_path / "file.jsonl").write_bytes(data)
+
+    def segments() -> list[str]:
+        db = sqlite3.connect(tmp_path / "sessions.db")
+        found = [name for (name,) in db.execute("SELECT id FROM segment")]
+        db.close()
+        return found
+
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            await store.delete([id])
+            before = segments()
+            tamper(tmp_path, "UPDATE commits SET digest = zeroblob(32) WHERE seq = 2")
+            with pytest.raises(Conflict):
+                await store.import_(tmp_path / "file.jsonl")
+            assert segments() == before and id not in before
+
+    play(script)
+
+
 async def six(root: Path) -> bytes:
     """The export of a session of six commits."""
     async with opened(root) as store:
