@@ -50,6 +50,17 @@ def test_a_script_runs_agents_at_once_and_puts_their_answers_together(tmp_path: 
     assert len({row["id"] for row in result["agents"]}) == 5
 
 
+def test_a_script_hears_events_and_goes_on_with_an_agent(tmp_path: Path) -> None:
+    source = """
+      local kinds = {}
+      local text, id = wf.run(nil, 'first', { on_event = function(e) kinds[e.type] = true end, budget = { tokens = 9999 } })
+      local ok, e = pcall(wf.run, nil, 'x', { session_id = 'ffffffff' })
+      return { text, (wf.run(nil, 'second', { session_id = id })), kinds.step_ended, kinds.turn_ended, e.kind }"""
+    result = run_script(tmp_path, source)
+    assert result["result"] == ["answer to first", "answer to second", True, True, "missing"]
+    assert len({row["id"] for row in result["agents"]}) == 1
+
+
 def test_an_agent_that_fails_is_an_error_with_its_id_that_a_script_may_catch(tmp_path: Path) -> None:
     def child(request: Request) -> Mapping[str, Any]:
         if said(request) == "bad":

@@ -44,12 +44,18 @@ function Card:finish(row, state, action)
   self:touch()
 end
 
---- now: something on it has changed.
+local FRAME_MS = 33
+
+--- now: something on it has changed; the view is made anew once a frame, however much changes.
 function Card:touch()
-  if self.handle then
+  if not self.handle or self.painting then return end
+  self.painting = true
+  panto.spawn(function()
+    pcall(panto.sleep, FRAME_MS)
+    self.painting = false
     self:fill()
     self.handle:invalidate()
-  end
+  end)
 end
 
 local function short_model(label)

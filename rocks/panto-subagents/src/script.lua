@@ -2,6 +2,8 @@
 local panto = require('panto')
 local facts = require('panto-subagents.facts')
 local operations = require('panto-subagents.operation')
+local profiles = require('panto-subagents.profiles')
+local sessions = require('panto-subagents.sessions')
 local text = require('panto-subagents.text')
 local worker = require('panto-subagents.worker')
 
@@ -61,8 +63,9 @@ local function api(op, done, logged)
     wanted('wf.run: options', opts, 'table')
     local place = here()
     place.count = place.count + 1
+    local session = opts.session_id and sessions.find(op, opts.session_id).id or nil
     local child = op:plan({ profile = profile, prompt = prompt, model = opts.model, reasoning = opts.reasoning,
-      session_id = opts.session_id, budget = opts.budget, on_event = opts.on_event, name = opts.name },
+      session_id = session, budget = profiles.budget(opts.budget), on_event = opts.on_event, name = opts.name },
       { place.path, place.count, 0 })
     local result = child:run()
     if result.status ~= 'completed' then failed(child, result) end
@@ -75,7 +78,7 @@ local function api(op, done, logged)
     local place = here()
     place.count = place.count + 1
     return (worker.run(op, { prompt = spec.prompt, schema = spec.schema, model = spec.model, reasoning = spec.reasoning,
-      budget = spec.budget, name = op:name(spec.name or 'worker') }, { place.path, place.count }))
+      budget = profiles.budget(spec.budget), name = op:name(spec.name or 'worker') }, { place.path, place.count }))
   end
 
   function wf.map(list, fn, opts)
