@@ -154,7 +154,7 @@ def test_escape_with_a_full_disk_stops_what_runs_and_says_why_it_is_not_recorded
             before = time.monotonic()
             with pytest.raises(StorageFailed):
                 await at.client.submit(ops.Interrupt())
-            assert time.monotonic() - before < 1.2 and not at.agent.in_turn and at.agent.mailbox.parked
+            assert time.monotonic() - before < 10 and not at.agent.in_turn and at.agent.mailbox.parked
             await fill(at, False)
             await at.prompt("go on")
             assert at.records()[-1]["text"] == "Fine." and len(tool.ran) <= 1
