@@ -148,7 +148,8 @@ def test_a_task_that_polls_without_waiting_gets_there(tmp_path: Path) -> None:
 def test_wait_tells_which_is_first_and_when_time_is_up(tmp_path: Path) -> None:
     code = """local other = panto.agent { config = 'echo:m' }
       local slow = other:run_async 'slow'
-      while slow:next_event() do end panto.sleep(30) while slow:next_event() do end
+      local e
+      repeat panto.wait { slow } e = slow:next_event() until e and e.type == 'step_started'
       local task = panto.spawn(function() panto.sleep(10) end)
       local first = panto.wait { slow, task }
       local none = panto.wait({ slow }, 20)

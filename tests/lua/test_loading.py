@@ -155,7 +155,10 @@ MISBEHAVING = {
     "standard output": "ext.on('turn_start', function() print('x') io.write('y') io.stderr:write('z') end)",
     "os.exit": "ext.on('turn_start', function() os.exit(1) end)",
     "memory": "ext.on('turn_start', function() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end end)",
-    "a changed library": "ext.on('turn_start', function() string.format = nil table.concat = nil pcall = nil end)",
+    "no library left": "ext.on('turn_start', function() local set, all = rawset, pairs"
+    " for _, lib in all { string, table, math, coroutine, utf8, os, io, debug, package } do"
+    "   for k in all(lib) do set(lib, k, nil) end end"
+    " for k in all(_G) do if k ~= '_G' then set(_G, k, nil) end end end)",
 }
 
 

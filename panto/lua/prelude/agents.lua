@@ -5,7 +5,8 @@ local failure, asks, panto, null = H.failure, H.asks, H.panto, H.null
 local json_decode, json_encode, shape = H.json_decode, H.json_encode, H.shape
 local type, tostring, error, setmetatable, select, next, pairs, ipairs, rawequal = type, tostring, error, setmetatable,
   select, next, pairs, ipairs, rawequal
-local byte, sub = string.byte, string.sub
+local byte, sub, match = string.byte, string.sub, string.match
+local pcall, isyieldable, mathtype = pcall, coroutine.isyieldable, math.type
 
 local inner = setmetatable({}, { __mode = 'k' }) -- object -> what panto knows of it
 
@@ -144,7 +145,7 @@ function Job:next_event()
   end
   local t = current()
   empty_polls = empty_polls + 1
-  if empty_polls > 3 and t and t.task and not t.cancelled and coroutine.isyieldable() then
+  if empty_polls > 3 and t and t.task and not t.cancelled and isyieldable() then
     empty_polls = 0
     await('job:next_event', 'turn')
     return record(asks.job_next(it.id))
@@ -157,7 +158,7 @@ function Job:result()
   local it = open_job(self, 'job:result')
   local result = job_result(it)
   local t = current()
-  if result == nil and t and t.task and not t.cancelled and coroutine.isyieldable() then
+  if result == nil and t and t.task and not t.cancelled and isyieldable() then
     empty_polls = empty_polls + 1
     if empty_polls > 3 then
       empty_polls = 0
@@ -191,7 +192,7 @@ function Job:close()
   if it.closed then return end
   it.closed = true
   local t = current()
-  if t and t.task and coroutine.isyieldable() then
+  if t and t.task and isyieldable() then
     await('job:close', 'job_close', it.id)
   else
     post('job_close', it.id)
@@ -248,7 +249,7 @@ function Stream:close()
   if it.ended then return end
   it.ended = true
   local t = current()
-  if t and t.task and coroutine.isyieldable() then
+  if t and t.task and isyieldable() then
     await('stream:close', 'job_close', it.id)
   else
     post('job_close', it.id)
@@ -324,7 +325,7 @@ function Agent:close()
   if it.closed or it.lane then return end
   it.closed = true
   local t = current()
-  if t and t.task and coroutine.isyieldable() then
+  if t and t.task and isyieldable() then
     await('agent:close', 'agent_close', it.handle)
   else
     post('agent_close', it.handle)
@@ -405,7 +406,7 @@ function Conversation:add_user_message(text, meta)
 end
 
 local function index(what, i)
-  if math.type(i) ~= 'integer' or i < 1 then misuse(what .. ': a message number from 1 expected') end
+  if mathtype(i) ~= 'integer' or i < 1 then misuse(what .. ': a message number from 1 expected') end
   return i
 end
 
@@ -439,7 +440,7 @@ function panto.session_store(spec)
     if name ~= 'under' then misuse('session_store: unknown member ' .. tostring(name)) end
   end
   local under = expect('session_store: under', spec.under, 'string', true)
-  if under and not under:match('^%x+$') then misuse('session_store: under: not a session id: ' .. under) end
+  if under and not match(under, '^%x+$') then misuse('session_store: under: not a session id: ' .. under) end
   local store = setmetatable({}, Store)
   inner[store] = { class = Store, under = under or '' }
   return store

@@ -2,7 +2,7 @@
 local H = ...
 local entries, deref, plain, failure, misuse, post = H.entries, H.deref, H.plain, H.failure, H.misuse, H.post
 local json_decode, json_encode, current, freeze = H.json_decode, H.json_encode, H.current, H.freeze
-local type, tostring, setmetatable, ipairs, error = type, tostring, setmetatable, ipairs, error
+local type, tostring, setmetatable, ipairs, error, next = type, tostring, setmetatable, ipairs, error, next
 local getmetatable = H.debug.getmetatable
 
 --- A script as a task, with its words as arguments and in `arg`.

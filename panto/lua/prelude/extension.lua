@@ -6,6 +6,7 @@ local panto, asks, place, failure = H.panto, H.asks, H.place, H.failure
 local json_decode, json_encode, shape = H.json_decode, H.json_encode, H.shape
 local type, tostring, ipairs, pairs, setmetatable, next, rawget = type, tostring, ipairs, pairs, setmetatable, next, rawget
 local match, find, sub, gsub, byte = string.match, string.find, string.sub, string.gsub, string.byte
+local pcall, sort, concat = pcall, table.sort, table.concat
 
 local ext = {}
 for _, name in ipairs { 'json', 'sleep', 'exec', 'http', 'fs', 'spawn', 'derive_id', 'log', 'wait' } do
@@ -20,8 +21,8 @@ local function fields(what, spec, known)
     if not known[name] then
       local names = {}
       for k in pairs(known) do names[#names + 1] = k end
-      table.sort(names)
-      misuse(what .. ': unknown member ' .. tostring(name) .. ' (known: ' .. table.concat(names, ', ') .. ')')
+      sort(names)
+      misuse(what .. ': unknown member ' .. tostring(name) .. ' (known: ' .. concat(names, ', ') .. ')')
     end
   end
   local out = {}

@@ -3,8 +3,9 @@
 local H = ...
 local type, next, error, rawlen, rawequal, tostring, tonumber = type, next, error, rawlen, rawequal, tostring, tonumber
 local setmetatable, getmetatable, mathtype = setmetatable, debug.getmetatable, math.type
-local byte, char, find, format, gsub, sub, rep = string.byte, string.char, string.find, string.format, string.gsub,
-  string.sub, string.rep
+local byte, char, find, format, gsub, sub, rep, match = string.byte, string.char, string.find, string.format,
+  string.gsub, string.sub, string.rep, string.match
+local pcall, charpattern, codepoint = pcall, utf8.charpattern, utf8.codepoint
 local concat, sort, utf8len, utf8char, codes = table.concat, table.sort, utf8.len, utf8.char, utf8.codes
 local huge, floor = math.huge, math.floor
 local null, ARRAY, OBJECT, BIG, shape = H.null, H.ARRAY, H.OBJECT, H.BIG, H.shape
@@ -22,7 +23,7 @@ local function float_text(v)
     text = format('%.' .. precision - 1 .. 'e', v)
     if tonumber(text) == v then break end
   end
-  local sign, whole, fraction, exponent = text:match('^(-?)(%d)%.?(%d*)e([-+]%d+)$')
+  local sign, whole, fraction, exponent = match(text, '^(-?)(%d)%.?(%d*)e([-+]%d+)$')
   local digits = gsub(whole .. fraction, '0+$', '')
   local n, point = #digits, tonumber(exponent) + 1
   local out
@@ -59,8 +60,8 @@ end
 -- Keys compare by UTF-16 code units: code points from U+E000 to U+FFFF come after those beyond.
 local function utf16(s)
   if not find(s, '[\xee-\xf4]') then return s end
-  return (gsub(s, utf8.charpattern, function(c)
-    local point = utf8.codepoint(c)
+  return (gsub(s, charpattern, function(c)
+    local point = codepoint(c)
     if point < 0xE000 then return c end
     if point > 0xFFFF then return '\xee' .. c end
     return '\xef' .. c
@@ -182,11 +183,11 @@ local function fail(message, at) error(message .. ' at position ' .. at, 0) end
 local function read_escape(s, at) -- `at` is the backslash: text, next position
   local c = sub(s, at + 1, at + 1)
   if UNESCAPES[c] then return UNESCAPES[c], at + 2 end
-  local hex = c == 'u' and s:match('^%x%x%x%x', at + 2)
+  local hex = c == 'u' and match(s, '^%x%x%x%x', at + 2)
   if not hex then fail('bad escape', at) end
   local point = tonumber(hex, 16)
   if point < 0xD800 or point > 0xDFFF then return utf8char(point), at + 6 end
-  local low = point < 0xDC00 and s:match('^\\u([dD][c-fC-F]%x%x)', at + 6)
+  local low = point < 0xDC00 and match(s, '^\\u([dD][c-fC-F]%x%x)', at + 6)
   if not low then fail('lone surrogate', at) end
   return utf8char(0x10000 + (point - 0xD800) * 0x400 + tonumber(low, 16) - 0xDC00), at + 12
 end

@@ -4,8 +4,9 @@ local H = ...
 local await, misuse, post, current = H.await, H.misuse, H.post, H.current
 local type, tostring, tonumber, error, select, pcall = type, tostring, tonumber, error, select, pcall
 local setmetatable, getmetatable = setmetatable, getmetatable
-local concat, pack, unpack, sub, find, format, match = table.concat, table.pack, table.unpack, string.sub, string.find,
-  string.format, string.match
+local concat, pack, unpack, sub, find, format, match, gsub = table.concat, table.pack, table.unpack, string.sub,
+  string.find, string.format, string.match, string.gsub
+local next, create, resume = next, coroutine.create, coroutine.resume
 local stock_load, open, io_type, io_close, io_lines = load, io.open, io.type, io.close, io.lines
 local collect = collectgarbage
 local in_session = H.options.session
@@ -30,7 +31,8 @@ end
 function H.load_file(path, env)
   local text, problem = read_file(path)
   if not text then return nil, problem end
-  text = text:gsub('^\xef\xbb\xbf', ''):gsub('^#[^\n]*', '--', 1)
+  text = gsub(text, '^\xef\xbb\xbf', '')
+  text = gsub(text, '^#[^\n]*', '--', 1)
   local chunk
   if env ~= nil then
     chunk, problem = stock_load(text, '@' .. path, 't', env)
@@ -40,7 +42,7 @@ function H.load_file(path, env)
   if chunk then
     H.remember_path(chunk, path)
   else
-    problem = path .. (problem:match(':%d+:.*$') or ': ' .. problem)
+    problem = path .. (match(problem, ':%d+:.*$') or ': ' .. problem)
   end
   return chunk, problem
 end
@@ -278,7 +280,7 @@ end
 
 --- A call that is stopped after ten million instructions: for files that are data.
 function H.bounded(chunk)
-  local co = coroutine.create(chunk)
+  local co = create(chunk)
   H.set_limit(co, 10000000)
-  return function() return coroutine.resume(co) end
+  return function() return resume(co) end
 end
