@@ -12,6 +12,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,10 +156,11 @@ def _untar(path: Path, folder: Path) -> None:
     """Files and folders of an archive; links and places outside the folder are refused."""
     try:
         with tarfile.open(path) as archive:
-            entries = archive.getmembers()
-            if sum(entry.size for entry in entries) > LARGEST:
-                raise UsageError(f"{path.name} unpacks to more than {LARGEST >> 20} MiB")
-            for entry in entries:
+            size = 0
+            for entry in archive:
+                size += entry.size
+                if size > LARGEST:
+                    raise UsageError(f"{path.name} unpacks to more than {LARGEST >> 20} MiB")
                 place = Path(entry.name)
                 if place.is_absolute() or ".." in place.parts or not (entry.isfile() or entry.isdir()):
                     raise UsageError(f"{path.name} holds a link, or a place outside itself: {entry.name}")
@@ -170,7 +172,7 @@ def _untar(path: Path, folder: Path) -> None:
                 assert content is not None
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content.read())
-    except (tarfile.TarError, OSError) as e:
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as e:
         raise UsageError(f"{path.name} cannot be unpacked: {e}") from None
 
 
