@@ -53,7 +53,8 @@ def test_a_script_runs_agents_at_once_and_puts_their_answers_together(tmp_path: 
 def test_a_script_hears_events_and_goes_on_with_an_agent(tmp_path: Path) -> None:
     source = """
       local kinds = {}
-      local text, id = wf.run(nil, 'first', { on_event = function(e) kinds[e.type] = true end, budget = { tokens = 9999 } })
+      local function hear(e) kinds[e.type] = true end
+      local text, id = wf.run(nil, 'first', { on_event = hear, budget = { tokens = 9999 } })
       local ok, e = pcall(wf.run, nil, 'x', { session_id = 'ffffffff' })
       return { text, (wf.run(nil, 'second', { session_id = id })), kinds.step_ended, kinds.turn_ended, e.kind }"""
     result = run_script(tmp_path, source)
