@@ -32,6 +32,10 @@ REQUESTED, DONE, FAILED, PARKED = 1, 2, 3, 4
 
 SURVIVE = frozenset({"job_wait", "job_close", "agent_close", "job_detach", "append", "turn"})
 """Ops that still work in a task that was asked to end."""
+FINISH = SURVIVE | {
+    "agent_open", "run", "submit", "set_tools", "set_config", "add_message", "set_message_metadata", "fs_write",
+}  # fmt: skip
+"""Ops that are not cut off half way once they have begun: what they change is whole, or not there."""
 
 
 Op = Callable[..., Any]
@@ -53,6 +57,8 @@ class Driver:
         self.before_entry: Callable[[], object] | None = None
         self.after_entry: Callable[[], None] | None = None
         self.on_task_failed: Callable[[LuaTask, Outcome], None] = lambda task, outcome: None
+        self.orphans: dict[str, Callable[[Any], None]] = {}
+        """What becomes of an op's result whose task is gone."""
         self.missing = "not possible here"
         """What a request is told that has no op."""
         self._ready: deque[tuple[LuaTask, Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -127,7 +133,7 @@ class Driver:
         self._mark_cancelled(task.id)
         if task.parked:
             self._queue(task, self.host.unpark_cancelled, task.id)
-        elif task.waiting is not None and task.op not in SURVIVE:
+        elif task.waiting is not None and task.op not in FINISH:
             task.waiting.cancel()
 
     def close(self, task: LuaTask) -> None:
@@ -140,8 +146,22 @@ class Driver:
             log.warning("%s: error while closing: %s", task.owner, problem[1])
         self._end(task, Outcome(False, kind="cancelled", message="cancelled"))
         if waiting is not None:
-            waiting.cancel()
+            self._let_go(task.op, waiting)
         self.drain()
+
+    def _let_go(self, op: str, waiting: asyncio.Future[Any]) -> None:
+        """Nobody waits any more: cancel it, or let it finish and undo what nobody will hold."""
+        if op not in FINISH - {"turn", "job_wait"}:
+            waiting.cancel()
+            return
+        self.keep(waiting)
+        orphan = self.orphans.get(op)
+
+        def ended(done: asyncio.Future[Any]) -> None:
+            if orphan is not None and not done.cancelled() and done.exception() is None:
+                orphan(done.result())
+
+        waiting.add_done_callback(ended)
 
     # ------------------------------------------------------------ entering Lua
 

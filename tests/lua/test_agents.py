@@ -486,3 +486,26 @@ def test_a_hundred_jobs_at_once_cancelled_at_random_leave_nothing(tmp_path: Path
       end
       return counts"""
     assert value(tmp_path, code) == {"completed": 67, "cancelled": 33}
+
+
+@pytest.mark.parametrize("wait_s", [0, 0.002, 0.005, 0.01, 0.02])
+def test_what_a_closed_task_had_under_way_is_not_left_behind(tmp_path: Path, wait_s: float) -> None:
+    code = """local panto = require('panto')
+      local a = panto.agent { config = 'echo:m' }
+      local job = a:run_async 'slow a b c'
+      panto.agent { config = 'echo:m' }
+      job:await()"""
+
+    async def work(at: Home) -> None:
+        for _ in range(4):
+            scope = at.driver.scope("test", at.house.client.primary)
+            at.driver.start("code", code, "@x.lua", scope=scope, what="x")
+            await asyncio.sleep(wait_s)
+            at.driver.close_scope(scope)
+        await at.house.until(lambda: not at.driver._kept, 5)
+        for number in tuple(at.extensions.jobs.slots):
+            await at.extensions.jobs.close(number)
+        await at.extensions.desk.close_of("test")
+        await at.house.until(lambda: len(at.house.scheduler.agents) == 1, 5)
+
+    inside(tmp_path, work)

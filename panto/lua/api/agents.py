@@ -116,9 +116,13 @@ class Desk:
             "agent_open": op(self.open), "agent_close": op(self._close_op), "run": self._run, "submit": op(self.submit),
             "tools": op(self.tools), "set_tools": op(self.set_tools), "set_config": op(self.set_config),
         }  # fmt: skip
-        driver.messages["agent_close"] = lambda handle: driver.keep(
-            driver.loop.create_task(self._close_quietly(handle))
-        )
+
+        def let_go(handle: int) -> None:
+            driver.keep(driver.loop.create_task(self._close_quietly(handle)))
+
+        driver.messages["agent_close"] = let_go
+        driver.orphans["agent_open"] = lambda opened: let_go(opened[1])
+        driver.orphans["run"] = driver.messages["job_close"]
 
     def find(self, id: str) -> Agent:
         """An open agent. Raises UsageError."""
