@@ -23,7 +23,10 @@ class Settings(PickerPanel):
 
     async def load(self) -> None:
         """Ask for them."""
-        rows = await self.panto.link.ask(AskSettings()) or ()
+        asked = await self.panto.link.ask(AskSettings()) or ()
+        # What nobody set and is empty says nothing of a provider, and there is much of it.
+        rows = [row for row in asked if not (row.key.startswith("providers.") and row.source == "default"
+                and row.value in ("", '""', "[]", "{}"))]  # fmt: skip
         width = min(32, max((width_of(row.key) for row in rows), default=0))
         narrow = self.app.size.width < 80
         self.right = "" if narrow else type(self).right

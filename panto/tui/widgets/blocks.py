@@ -97,13 +97,15 @@ class Mapper:
             if index and loose:
                 self._blank()
             mark = f"{number + index}.".rjust(field - 1) + " " if ordered else self.look.glyphs.bullet + " "
+            if not ordered and _is_task(tokens, begin, close):
+                mark = ""  # its box is mark enough
             self._nest(mark, self.look.palette.aside, tokens, begin, close, tight=not loose)
 
     def _nest(self, mark: str, style: Style, tokens: list[Token], at: int, stop: int, tight: bool) -> None:
         first, rest = self.first, self.rest
         if len(self.rest) < _DEEPEST:
             self.first = first + [(mark, style)]
-            self.rest = rest + [(" " * width_of(mark), NONE)]
+            self.rest = rest + [(" " * (width_of(mark) or 4), NONE)]
         if at + 1 >= stop:
             self._row([])
         self._walk(tokens, at + 1, stop, tight)
@@ -245,3 +247,9 @@ def _closing(tokens: list[Token], at: int) -> int:
         if depth <= 0:
             return index
     return len(tokens) - 1
+
+
+def _is_task(tokens: list[Token], begin: int, close: int) -> bool:
+    """Whether a list's item begins with a box: `- [ ] todo`."""
+    first = next((token for token in tokens[begin:close] if token.type == "inline"), None)
+    return first is not None and first.content[:4] in ("[ ] ", "[x] ", "[X] ")

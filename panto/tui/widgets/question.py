@@ -213,7 +213,7 @@ class QuestionPanel(Panel, can_focus=True):
         elif self.step == "always":
             self._confirm(event.key)
         elif self.question.kind == "ask":
-            self._ask_key(event.key)
+            self._ask_key(event)
         else:
             self._approval_key(event.key)
 
@@ -283,8 +283,8 @@ class QuestionPanel(Panel, can_focus=True):
             case _:
                 pass
 
-    def _ask_key(self, key: str) -> None:
-        count = len(self.question.choices)
+    def _ask_key(self, event: Key) -> None:
+        key, count = event.key, len(self.question.choices)
         if key in ("up", "down") and count:
             self.picked = (self.picked + (1 if key == "down" else -1)) % count
         elif key.isdigit() and 0 < int(key) <= count:
@@ -300,6 +300,8 @@ class QuestionPanel(Panel, can_focus=True):
             self.begin("edit", "")
         elif key == "escape":
             self._answer(refused=True)
+        elif question_letter(event) and key != "space":
+            self.begin("edit", event.character or "")  # own words need no key before them
         self.redraw()
 
     def _confirm(self, key: str) -> None:

@@ -290,3 +290,16 @@ def test_the_path_is_said_with_several_waiting_and_the_limit_of_a_command() -> N
             await on.see("/tmp/shop · up to 1 m 30 s")
 
     asyncio.run(run())
+
+
+def test_words_typed_at_a_question_are_the_answer_and_choose_nothing() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await put(on, PICK)
+            await on.alive()
+            await on.typed("pink")
+            await on.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Answer("c1", "pink", agent=ME)]
+
+    asyncio.run(run())
