@@ -73,8 +73,8 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     if listeners:
         shared.hooks = shared.observer = listeners
     scheduler = Scheduler(shared, hands.jobs)
-    agent = await _session(scheduler, ground, start, default)
-    if not start.attended:
+    agent = await _session(scheduler, ground, start, default, check=not listeners)
+    if not start.attended and not listeners:
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
     client.models, client.log, client.unheard = models, log, []
@@ -91,6 +91,8 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         await client.submit(SetMode(config.mode))
     if listeners:
         client.loaded = await extensions.load(ground, client, listeners, hands.spawner, models)
+        if not start.attended:
+            _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
     return client
 
 
@@ -208,20 +210,20 @@ class House(LocalClient):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: str) -> Agent:
-    """The session this run is about. Raises UsageError, Missing, Owned."""
+async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: str, *, check: bool) -> Agent:
+    """The session this run is about; `check` a new one's model first. Raises UsageError, Missing, Owned."""
     store, config, cwd = scheduler.shared.store, ground.config, str(ground.paths.cwd)
     if start.resume:
         agent = await scheduler.open(start.resume)
     elif start.last:
-        rows = await store.list(cwd=cwd, limit=1)
+        rows = await store.list(cwd=cwd, limit=50)
         if not rows:
             raise UsageError("there is no session in this directory yet", "panto session list --all lists all others")
-        agent = await scheduler.open(rows[0].id)
+        agent = await scheduler.open(next((row.id for row in rows if row.turns), rows[0].id))
     elif start.fork:
         agent = await scheduler.fork(await store.resolve(start.fork))
     else:
-        if default and (not start.attended or "model" in start.asked):
+        if check and default and (not start.attended or "model" in start.asked):
             scheduler.shared.catalog.resolve(default)  # an unknown model leaves no empty session behind
         mode = config.mode if "mode" in start.asked else ""
         return await scheduler.create(cwd=cwd, model=default, reasoning=config.reasoning, mode=mode)
