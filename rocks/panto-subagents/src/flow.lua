@@ -95,8 +95,8 @@ end
 -- An agent with tools whose last message must be JSON that fits: it is told what is wrong, at most twice.
 local function with_schema(op, step, prompt, key, name)
   local compiled = schemas.compile(step.schema)
-  local child = plan(op, step, prompt .. '\n\nYour last message must be one JSON value, and nothing else, that fits this JSON Schema:\n'
-    .. json.encode(step.schema), key, name)
+  local child = plan(op, step, prompt .. '\n\nYour last message must be one JSON value, and nothing else, that fits this JSON'
+    .. ' Schema:\n' .. json.encode(step.schema), key, name)
   for again = 1, worker.RETRIES + 1 do
     if child:run().status ~= 'completed' then failed(child) end
     local ok, value = json_in(child.result.text)
@@ -197,7 +197,8 @@ local function run_step(op, step, states, scope)
     return result
   end
   if text.kind(result) == 'cancelled' or op:cancelled() then return { status = 'cancelled', text = '' } end
-  return { status = 'failed', text = '', error = text.problem(result), child = type(result) == 'table' and result.child or nil }
+  local child = type(result) == 'table' and result.child or nil
+  return { status = 'failed', text = '', error = text.problem(result), child = child }
 end
 
 local function inputs_of(graph, given)
@@ -212,7 +213,9 @@ local function inputs_of(graph, given)
     out[name] = given[name]
     if out[name] == nil or out[name] == json.null then out[name] = input.default end
     if out[name] == nil then
-      if input.required then error({ kind = 'usage', message = 'the input ' .. name .. ' is missing: ' .. (input.description or '') }, 0) end
+      if input.required then
+        error({ kind = 'usage', message = 'the input ' .. name .. ' is missing: ' .. (input.description or '') }, 0)
+      end
       out[name] = ''
     end
   end
@@ -298,7 +301,8 @@ function M.handler(house)
   return function(args, ctx)
     local graph = find(house, args.name)
     local op = operations.new(house, ctx)
-    local report = op:during(M.run, op, graph, type(args.inputs) == 'table' and args.inputs ~= json.null and args.inputs or {})
+    local given = type(args.inputs) == 'table' and args.inputs ~= json.null and args.inputs or {}
+    local report = op:during(M.run, op, graph, given)
     local out = op:reply(report)
     out.is_error = report.status == 'failed' or nil
     return out
@@ -314,7 +318,11 @@ function M.words(graph, args)
     local name, quote, after = args:match('^([%w_-]+)=(["\']?)()', at)
     if name and graph.inputs[name] then
       local value, stop
-      if quote ~= '' then value, stop = args:match('^([^' .. quote .. ']*)' .. quote .. '?()', after) else value, stop = args:match('^(%S*)()', after) end
+      if quote ~= '' then
+        value, stop = args:match('^([^' .. quote .. ']*)' .. quote .. '?()', after)
+      else
+        value, stop = args:match('^(%S*)()', after)
+      end
       given[name], at = value, stop
     else
       local word, stop = args:match('^(%S+)()', at)
@@ -346,9 +354,13 @@ function M.command(house, name)
     local report = M.run(op, graph, M.words(graph, args))
     local lines = {}
     for _, row in ipairs(report.steps) do
-      if row.status ~= 'completed' then lines[#lines + 1] = row.id .. ': ' .. row.status .. (row.error and ': ' .. row.error or row.because and ', ' .. row.because or '') end
+      if row.status ~= 'completed' then
+        local why = row.error and ': ' .. row.error or row.because and ', ' .. row.because or ''
+        lines[#lines + 1] = row.id .. ': ' .. row.status .. why
+      end
     end
-    local said = 'The workflow ' .. name .. ' ' .. (report.status == 'completed' and 'has finished' or 'has ' .. report.status)
+    local how = report.status == 'completed' and 'has finished' or 'has ' .. report.status
+    local said = 'The workflow ' .. name .. ' ' .. how
       .. (#lines > 0 and ' (' .. table.concat(lines, '; ') .. ')' or '') .. '.\n\n' .. report.text
     ctx.agent:submit { prompt = said, when = 'follow_up', id = panto.derive_id(ctx.effect_id, 'report') }
     return 'workflow ' .. name .. ': ' .. report.status

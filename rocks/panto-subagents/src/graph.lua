@@ -16,7 +16,9 @@ local function checked(t, known, lines, what)
   local own = lines[t] or {}
   for _, name in ipairs(text.keys(t)) do
     local line = own[name] or own[1] or 1
-    if not known[name] then fail(line, what .. ': unknown key ' .. name .. ' (known: ' .. table.concat(text.keys(known), ', ') .. ')') end
+    if not known[name] then
+      fail(line, what .. ': unknown key ' .. name .. ' (known: ' .. table.concat(text.keys(known), ', ') .. ')')
+    end
     if known[name] ~= 'any' and type(t[name]) ~= known[name] then
       fail(line, what .. ': ' .. name .. ': ' .. known[name] .. ' expected')
     end
@@ -85,7 +87,9 @@ local function link(graph, step, lines)
     end
   end
   for _, id in ipairs(step.needs or {}) do
-    if type(id) ~= 'string' or not graph.by_id[id] then fail(own.needs or line, 'step ' .. step.id .. ' needs ' .. tostring(id) .. ', which is not there') end
+    if type(id) ~= 'string' or not graph.by_id[id] then
+      fail(own.needs or line, 'step ' .. step.id .. ' needs ' .. tostring(id) .. ', which is not there')
+    end
     add(id, own.needs or line)
   end
   for _, name in ipairs { 'prompt', 'when', 'for_each' } do
@@ -119,7 +123,9 @@ local function build(root, lines, compile)
   local graph = { description = root.description or '', inputs = root.inputs or {}, steps = {}, by_id = {},
     output = root.output, name = root.name }
   for name, input in pairs(graph.inputs) do
-    if type(input) ~= 'table' then fail((lines[graph.inputs] or {})[name] or 1, 'inputs.' .. name .. ': a table expected') end
+    if type(input) ~= 'table' then
+      fail((lines[graph.inputs] or {})[name] or 1, 'inputs.' .. name .. ': a table expected')
+    end
     checked(input, INPUT, lines, 'inputs.' .. name)
   end
   if not root.step or #root.step == 0 then fail(1, 'a workflow without [[step]]') end

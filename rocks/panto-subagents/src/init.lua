@@ -43,7 +43,11 @@ ext.register_tool {
 
 ext.register_tool {
   name = 'subagents.lua', replay = true, approval = 'command',
-  description = [[Runs a Lua 5.4 script that directs other agents. In it: wf.run(profile, prompt, {model, reasoning, session_id, budget, on_event}) -> text; wf.all{fn, ...} -> list of results; wf.map(list, fn, {limit}) -> list; wf.worker{prompt=, schema=, model=} -> a value that fits the JSON Schema; wf.step(name, fn): a finished step is not run again when the script is continued; wf.log(text); args; json; string, table, math. No io, os, require. A failed agent raises an error with its id (pcall catches it). What the script returns is the result.]],
+  description = 'Runs a Lua 5.4 script that directs other agents. In it: wf.run(profile, prompt, {model, reasoning, '
+    .. 'session_id, budget, on_event}) -> text, id; wf.all{fn, ...} -> list of results; wf.map(list, fn, {limit}) -> list; '
+    .. 'wf.worker{prompt=, schema=, model=} -> a value that fits the JSON Schema; wf.step(name, fn): a finished step is not '
+    .. 'run again when the script is continued; wf.log(text); args; json; string, table, math. No io, os, require. A failed '
+    .. 'agent raises an error with its id (pcall catches it). What the script returns is the result.',
   schema = { type = 'object', additionalProperties = false, properties = {
     source = { type = 'string', description = 'the script' },
     file = { type = 'string', description = 'or a file with it' },

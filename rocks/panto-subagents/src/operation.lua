@@ -100,7 +100,8 @@ function Operation:during(fn, ...)
   return table.unpack(results, 2, results.n)
 end
 
---- await: all of these functions as tasks (put into `tasks`); returns when all have ended, or at once, with false, when the person asks to stop.
+--- await: all of these functions as tasks (put into `tasks`); returns when all have ended, or at once, with false, when the
+--- person asks to stop.
 function Operation:together(functions, tasks)
   tasks = tasks or {}
   for i, fn in ipairs(functions) do tasks[i] = panto.spawn(fn) end

@@ -177,9 +177,13 @@ local function check_object(root, schema, v, where, problems, depth)
   end
 end
 
+local function check_size(least, most, size, what, where, problems)
+  if least and size < least then say(problems, where, 'at least ' .. least .. what .. ' expected') end
+  if most and size > most then say(problems, where, 'at most ' .. most .. what .. ' expected') end
+end
+
 local function check_array(root, schema, v, where, problems, depth)
-  if schema.minItems and #v < schema.minItems then say(problems, where, 'at least ' .. schema.minItems .. ' items expected') end
-  if schema.maxItems and #v > schema.maxItems then say(problems, where, 'at most ' .. schema.maxItems .. ' items expected') end
+  check_size(schema.minItems, schema.maxItems, #v, ' items', where, problems)
   if schema.items ~= nil then
     for i, item in ipairs(v) do check(root, schema.items, item, where .. '/' .. i - 1, problems, depth) end
   end
@@ -188,11 +192,9 @@ end
 local function check_scalar(schema, v, where, problems)
   if type(v) == 'string' then
     local length = utf8.len(v) or #v
-    if schema.minLength and length < schema.minLength then say(problems, where, 'at least ' .. schema.minLength .. ' characters expected') end
-    if schema.maxLength and length > schema.maxLength then say(problems, where, 'at most ' .. schema.maxLength .. ' characters expected') end
+    check_size(schema.minLength, schema.maxLength, length, ' characters', where, problems)
   elseif type(v) == 'number' then
-    if schema.minimum and v < schema.minimum then say(problems, where, 'at least ' .. schema.minimum .. ' expected') end
-    if schema.maximum and v > schema.maximum then say(problems, where, 'at most ' .. schema.maximum .. ' expected') end
+    check_size(schema.minimum, schema.maximum, v, '', where, problems)
   end
 end
 

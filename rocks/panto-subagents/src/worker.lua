@@ -8,7 +8,8 @@ local json = panto.json
 local M = {}
 
 local ANSWER = 'answer'
-local SYSTEM = 'You answer by calling the tool `answer` exactly once, with arguments that fit its schema. Nothing else is read.'
+local SYSTEM = 'You answer by calling the tool `answer` exactly once, with arguments that fit its schema.'
+  .. ' Nothing else is read.'
 M.RETRIES = 2
 
 -- Providers want an object as a tool's arguments: any other schema becomes the member `value` of one.
@@ -65,9 +66,11 @@ function M.run(op, spec, key)
     problems = ok and schemas.check(compiled, value) or { value }
     if #problems == 0 then return value, child end
     op.card:finish(child.row, 'failed', 'does not fit: ' .. problems[1])
-    prompt = spec.prompt .. '\n\nAn earlier answer did not fit the schema:\n- ' .. table.concat(problems, '\n- ', 1, math.min(#problems, 20))
+    prompt = spec.prompt .. '\n\nAn earlier answer did not fit the schema:\n- '
+      .. table.concat(problems, '\n- ', 1, math.min(#problems, 20))
     if attempt == M.RETRIES then
-      error({ kind = 'invalid_output', message = 'the answer does not fit the schema: ' .. problems[1], child = child.id }, 0)
+      local why = 'the answer does not fit the schema: ' .. problems[1]
+      error({ kind = 'invalid_output', message = why, child = child.id }, 0)
     end
   end
 end

@@ -47,7 +47,8 @@ function M.summary(found, limit)
   local lines, size = {}, 0
   for _, name in ipairs(text.keys(found)) do
     local graph = found[name]
-    local line = '- ' .. name .. (graph.usage ~= '' and ' (' .. graph.usage .. ')' or '') .. ': ' .. text.line(graph.description, 300)
+    local takes = graph.usage ~= '' and ' (' .. graph.usage .. ')' or ''
+    local line = '- ' .. name .. takes .. ': ' .. text.line(graph.description, 300)
     size = size + #line + 1
     if size > limit then break end
     lines[#lines + 1] = line
