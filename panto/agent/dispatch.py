@@ -234,6 +234,7 @@ def _failed(run: Run, call: Call, failure: ToolFailure, started: float) -> Step:
     failed = FailCall(
         run=run.run, call=call.call, effect=call.effect, cls=failure.cls, message=_said(failure.message),
         effects=failure.effects, cause="interrupted" if failure.cls == "cancelled" else "tool",
+        outcome="unknown" if failure.lost else "known",
         outcome_digest=body.digest if body else None, duration_ms=_ms(started), files=failure.files,
     )  # fmt: skip
     return Step((failed,), (body,) if body else ())

@@ -81,7 +81,8 @@ class ToolFailure(PantoError):
     """A tool could not do what was asked; the model reads `message`.
 
     `retry_allowed`: this failure proves that nothing unrepeatable happened. `effects` "unknown": it may have.
-    `outcome` is partial output worth keeping, `files` what was touched before it failed.
+    `outcome` is partial output worth keeping, `files` what was touched before it failed. `lost`: nobody can say whether
+    it failed at all.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class ToolFailure(PantoError):
         effects: Literal["none", "unknown"] = "none",
         outcome: ToolOutcome | None = None,
         files: tuple[FileChange, ...] = (),
+        lost: bool = False,
     ) -> None:
         super().__init__(message)
+        self.lost = lost
         self.outcome = outcome
         self.files = files
         self.cls: FailureClass = cls

@@ -145,7 +145,7 @@ async def _finished(run: _Run, code: int | None, left: int) -> ToolReply:
     if code is None:
         outcome = run.outcome(f"exit code lost · {took:.1f} s", "(the exit code was lost)", True)
         said = "the sandbox ended without the command's exit code: whether the command succeeded is not known"
-        raise ToolFailure(said, "internal", effects="unknown", outcome=outcome)
+        raise ToolFailure(said, "internal", effects="unknown", outcome=outcome, lost=True)
     notes = []
     if code != 0:
         notes.append(f"({exit_words(code)} after {took:.1f} s)")

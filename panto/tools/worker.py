@@ -99,9 +99,9 @@ class WorkerPool:
     ) -> ToolReply:
         """One call in a worker. `arguments` JSON text, `timeout` in seconds.
 
-        Raises ToolFailure: the tool's own; timeout or cancelled (killed, effects unknown); internal where the worker
-        was lost after it had the call (`replay`: it may be repeated); unavailable where none could take it (nothing
-        happened).
+        Raises ToolFailure: the tool's own; timeout or cancelled (killed, effects unknown); internal and `lost` where
+        the worker was lost after it had the call (`replay`: it may be repeated); unavailable where none could take it
+        (nothing happened).
         """
         if self._slots is None:
             self._slots = asyncio.Semaphore(self.settings.most)
@@ -222,7 +222,7 @@ class WorkerPool:
                 if not isinstance(found, str):
                     return found
                 said = f"the tool's worker was lost ({found}): whether the call had effects is not known"
-                raise ToolFailure(said, "internal", effects="unknown", retry_allowed=replay)
+                raise ToolFailure(said, "internal", effects="unknown", retry_allowed=replay, lost=True)
             if stop.done():
                 raise ToolFailure("stopped by the user; it may have had effects", "cancelled", effects="unknown")
             raise ToolFailure(f"timed out after {timeout:g} s and was killed", "timeout", effects="unknown")

@@ -103,7 +103,7 @@ def test_one_that_dies_takes_nobody_with_it(tmp_path: Path) -> None:
     async def work(at: Home) -> None:
         await at.house.prompt("go")
         first, second = at.house.results()
-        assert first["effects"] == "unknown" and "worker was lost" in str(first["text"])
+        assert first["status"] == first["effects"] == "unknown" and "worker was lost" in str(first["text"])
         assert second["status"] == "ok"
 
     body = """if args.n == 0 then

@@ -81,7 +81,7 @@ def test_a_sandbox_that_ends_well_without_a_word_is_an_unknown_outcome(
     async def check() -> None:
         async with lab(tmp_path / "ws", settings=ToolSettings(sandbox=Sandbox("require"))) as work:
             failure = await work.failure("bash", command="exit 3")
-            assert (failure.cls, failure.effects) == ("internal", "unknown")
+            assert (failure.cls, failure.effects, failure.lost) == ("internal", "unknown", True)
             assert failure.outcome is not None and "exit code was lost" in str(failure.outcome.parts)
 
     run(check())

@@ -117,6 +117,7 @@ def test_a_worker_that_dies_or_breaks_the_protocol_leaves_the_outcome_unknown_an
             for tool in ("die", "garbage"):
                 failure = await failing(workers, work, tool)
                 assert (failure.cls, failure.effects, failure.retry_allowed) == ("internal", "unknown", False)
+                assert failure.lost
                 assert await call(workers, work, "say", text=tool) == f"{tool}|c"
             with pytest.raises(ToolFailure) as caught:
                 await workers.run("die", "{}", work.context(), 30, replay=True)
@@ -150,6 +151,7 @@ def test_a_worker_that_refuses_or_never_answers_is_known_to_have_done_nothing(tm
         async with pool(tmp_path, extensions=(Source("refuse", "/x", "0"),)) as (work, workers):
             failure = await failing(workers, work, "say")
             assert (failure.cls, failure.effects) == ("unavailable", "none") and "refuse has changed" in failure.message
+            assert not failure.lost
         async with pool(tmp_path, argv=("/nowhere/at/all",)) as (work, workers):
             assert (await failing(workers, work, "say")).effects == "none"
         async with pool(tmp_path, argv=("true",)) as (work, workers):
