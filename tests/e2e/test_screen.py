@@ -89,6 +89,18 @@ def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
         terminal.left_clean()
 
 
+def test_a_signal_in_the_middle_of_a_turn_leaves_the_way_back() -> None:
+    with start("run") as terminal:
+        terminal.see("26k of 200k")
+        terminal.type("hello")
+        terminal.send("\r")
+        terminal.see("Esc stops")
+        terminal.signal(signal.SIGTERM)
+        assert terminal.wait_end() == 128 + signal.SIGTERM
+        terminal.left_clean()
+        assert "this turn is not finished" in terminal.scrollback() and "panto --resume" in terminal.scrollback()
+
+
 def test_leaving_leaves_the_answer_and_the_way_back_and_nothing_else() -> None:
     with start() as terminal:
         terminal.see("26k of 200k")

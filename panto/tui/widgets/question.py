@@ -25,7 +25,9 @@ from panto.tui.widgets.view import view_rows
 
 DEAD_S = 0.4
 PAUSE_S = 0.8
-"""How long a person who types must have stopped before a key is an answer."""
+"""How long a person who was typing when it came must have stopped before a key is an answer."""
+TYPING_S = 0.6
+"""The same after a key that went into the draft while the question stood there."""
 LETTER_S = 0.25
 """How long a letter waits for another one: two in a row are typing."""
 INDENT = 4
@@ -222,12 +224,12 @@ class QuestionPanel(Panel, can_focus=True):
     def _typing(self, event: Key) -> None:
         """A key of someone who types: into the draft, and more quiet is wanted."""
         if event.character and event.character.isprintable():
-            self._quiet_until(time.monotonic() + PAUSE_S)
+            self._quiet_until(time.monotonic() + TYPING_S)
             self.typed = True
             self.panto.typed_early(event.key, event.character)
             self.fit()
         elif event.key == "backspace":
-            self._quiet_until(time.monotonic() + PAUSE_S)
+            self._quiet_until(time.monotonic() + TYPING_S)
             self.panto.typed_early(event.key, None)
         else:
             self._quiet_until(time.monotonic() + DEAD_S)
