@@ -26,7 +26,7 @@ from panto.tools.tool import ToolContext, ToolReply
 _TIMEOUT = 120
 _LONGEST = 3_600
 _DRAIN = 0.3
-"""Seconds that output of a finished shell is waited for while something else still holds its pipe."""
+"""Seconds that the end of a finished shell's output is waited for: something else may still hold its pipe."""
 _WANTS_PERSON = re.compile(
     r"a terminal is required|terminal prompts disabled|could not read (Username|Password)|/dev/tty"
     r"|no editor here|not a tty|stdin is not a (tty|terminal)|inappropriate ioctl|EOF when reading a line",
@@ -128,7 +128,7 @@ async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolRepl
         return await _finished(run, *run.done.result())
     stopped = context.cancelled.is_set()
     await end(run.child, context.deadline() if stopped else None)
-    await _drained(run.output, 0.03)
+    await run.output.settle(0.03, 0)
     took = time.monotonic() - run.start
     if stopped:
         outcome = run.outcome(f"stopped by you after {took:.1f} s", "(stopped by the user)", True)
@@ -140,7 +140,7 @@ async def _foreground(run: _Run, limit: float, context: ToolContext) -> ToolRepl
 
 
 async def _finished(run: _Run, code: int | None, left: int) -> ToolReply:
-    await _drained(run.output, _DRAIN)
+    await run.output.settle(_DRAIN)
     took = time.monotonic() - run.start
     if code is None:
         outcome = run.outcome(f"exit code lost · {took:.1f} s", "(the exit code was lost)", True)
@@ -159,10 +159,3 @@ async def _finished(run: _Run, code: int | None, left: int) -> ToolReply:
         notes.append(f"({count(left, 'process')} it started still {'runs' if left == 1 else 'run'}{where})")
     fact = f"{count(run.output.lines, 'line')} · {took:.1f} s" if code == 0 else f"{exit_words(code)} · {took:.1f} s"
     return ToolReply(run.outcome(fact, "\n".join(notes), code != 0))
-
-
-async def _drained(output: Output, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(output.ended.wait(), seconds)
-    except TimeoutError:
-        pass

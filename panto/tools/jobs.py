@@ -104,10 +104,7 @@ class Jobs:
     async def _watch(self, job: Job) -> None:
         code = await job.child.exited
         job.seconds = time.monotonic() - job.started
-        try:
-            await asyncio.wait_for(job.output.ended.wait(), 0.3)
-        except TimeoutError:
-            pass  # something it left behind still holds the pipe
+        await job.output.settle(0.3)
         fact = f"{count(job.output.lines, 'line')} · {job.seconds:.1f} s"
         outcome = ToolOutcome(
             parts=(Text(f"{job.id}: {job.state()}\n{job.output.text()}"),),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import select
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +33,9 @@ class Output:
         self._masker = Masker(mask)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._lock = threading.Lock()
+        self._reading = threading.Lock()  # held while a piece is on its way from the pipe to where it is kept
+        self._taken = 0  # bytes
+        self._over = False
         self._unfinished = ""  # of the last line, where it may still be overwritten or hold half an escape sequence
         self._head = ""
         self._tail = ""
@@ -51,6 +56,20 @@ class Output:
         """There is no child: close both ends."""
         os.close(self.write_end)
         os.close(self._read_end)
+
+    async def settle(self, seconds: float, patience: float = 10.0) -> None:
+        """Wait for the end, at most `seconds`. Where something still holds the pipe, or the reading thread is behind,
+        then wait until what is in the pipe by now has been taken, at most `patience` seconds more."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), seconds)
+            return
+        with self._reading:
+            if self._over:
+                return
+            goal = self._taken + _waiting(self._read_end)
+        until = self._loop.time() + patience
+        while self._taken < goal and self._loop.time() < until:
+            await asyncio.sleep(0.01)
 
     def tail(self, limit: int = VIEW_LIMIT) -> str:
         """The last `limit` characters, from the start of a line where possible."""
@@ -79,21 +98,29 @@ class Output:
         return f"{head}… {left:,} characters left out{where} …\n{tail}"
 
     def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self._read_end, _PIECE)
-            except OSError:
-                data = b""
-            raw = self._masker.feed(data) if data else self._masker.end()
-            self._take(self._decoder.decode(raw, final=not data), last=not data)
-            if not data:
-                break
-        os.close(self._read_end)
+        ready = select.poll()
+        ready.register(self._read_end, select.POLLIN)
+        while not self._over:
+            ready.poll()
+            with self._reading:
+                self._read_piece()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
         with suppress(RuntimeError):  # the loop may be closed by now
             self._loop.call_soon_threadsafe(self.ended.set)
+
+    def _read_piece(self) -> None:
+        try:
+            data = os.read(self._read_end, _PIECE)
+        except OSError:
+            data = b""
+        raw = self._masker.feed(data) if data else self._masker.end()
+        self._take(self._decoder.decode(raw, final=not data), last=not data)
+        self._taken += len(data)
+        if not data:
+            self._over = True
+            os.close(self._read_end)
 
     def _take(self, text: str, last: bool) -> None:
         text = self._unfinished + text
@@ -143,3 +170,11 @@ class Output:
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd = -1
+
+
+def _waiting(fd: int) -> int:
+    """Bytes in a pipe."""
+    import fcntl
+    import termios
+
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
