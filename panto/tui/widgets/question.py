@@ -148,7 +148,9 @@ class QuestionPanel(Panel, can_focus=True):
         if self.step == "always":
             return [line([(pad + "from now on allowed:  ", PLAIN), (clean_line(question.rule), _BOLD)])]
         rows: list[Line] = []
-        where = " · ".join(part for part in (self.cwd, *limits(question)) if part)
+        path = clean_line(question.view.path) if isinstance(question.view, DiffView) else ""
+        path = path if width_of(path) > width - 60 else ""  # the rule has no room for it
+        where = " · ".join(part for part in (path, self.cwd, *limits(question)) if part)
         if question.kind == "approval" and where:
             rows += wrapped(where, width - INDENT - 2, aside, pad)
         label = "asks because  "
