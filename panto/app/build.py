@@ -90,7 +90,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     if "mode" in start.asked and agent.mode != config.mode:
         await client.submit(SetMode(config.mode))
     if listeners:
-        client.loaded = await extensions.load(ground, client, listeners, hands.spawner, models)
+        client.loaded = await extensions.load(ground, client, listeners, hands, models)
         if not start.attended:
             _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
     return client

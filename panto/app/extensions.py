@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from panto.lua import Listeners, LuaSettings
     from panto.lua.extensions import Extensions
     from panto.scheduler import LocalClient
-    from panto.tools.processes import Spawner
+    from panto.tools.builtins import ToolSettings
 
 
 DEFAULT_ROCKS = ("panto-subagents",)
@@ -101,7 +101,7 @@ def listeners() -> Listeners:
 
 
 async def load(
-    ground: Ground, client: LocalClient, listeners: Listeners, spawner: Spawner, models: Models
+    ground: Ground, client: LocalClient, listeners: Listeners, hands: ToolSettings, models: Models
 ) -> Extensions:
     """Loads all there are; `close()` them before the scheduler."""
     from panto.lua import open_extensions
@@ -110,4 +110,6 @@ async def load(
         models.tables.setdefault(name, dict(table))
 
     wanted = settings(ground, models.variables())
-    return await open_extensions(wanted, client, listeners, spawner, add_provider)
+    made = await open_extensions(wanted, client, listeners, hands.spawner, add_provider, hands.sandbox)
+    client.on_reload = made.reload
+    return made

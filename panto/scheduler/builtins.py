@@ -176,7 +176,9 @@ def _doing(client: LocalClient) -> tuple[Command, ...]:
 
     async def reload(arguments: str, at: CommandContext) -> None:
         client.find(at.agent).reload()
-        at.show("project rules are read again at the next request")
+        if client.on_reload is not None:
+            await client.on_reload()
+        at.show("project rules are read again at the next request, extensions were now")
 
     return (
         Command("init", "write an AGENTS.md for this project", init, "[what to mind]"),

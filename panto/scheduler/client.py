@@ -61,6 +61,8 @@ class LocalClient:
         self.contributions = Contributions()
         self._agent = agent
         self.viewer: Viewer | None = None
+        self.on_reload: Callable[[], Awaitable[None]] | None = None
+        """Loads extensions again, where there are any."""
         self.files = files
         self.extensions = extensions
         self._feeds: list[Feed] = []

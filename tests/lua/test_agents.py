@@ -75,7 +75,9 @@ def inside(root: Path, work: Callable[[Home], Awaitable[Any]], **options: Any) -
             before = at.driver.counts()
             result = await work(at)
             await at.house.until(lambda: not at.extensions.jobs.slots, 5)
-            assert await at.value("return open_streams") == 0
+            async with asyncio.timeout(20):  # a cancelled turn waits only a moment for its stream to be closed
+                while await at.value("return open_streams"):
+                    await asyncio.sleep(0.01)
             after = at.driver.counts()
             assert (after["tasks"], after["coroutines"]) == (0, 0), after
             assert after["refs"] == before["refs"]
