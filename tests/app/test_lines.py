@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -51,7 +52,10 @@ def talk(panto: Panto, fake: FakeModel) -> Iterator[Talk]:  # noqa: F811
         panto.argv("--lines"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=panto.cwd,
         env=panto.environ(),
     )  # fmt: skip
+    mercy = threading.Timer(90, process.kill)  # what was heard until then is told, before the test's own limit
+    mercy.start()
     yield Talk(process)
+    mercy.cancel()
     process.kill()
     process.communicate()
 
