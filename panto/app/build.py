@@ -91,7 +91,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         await client.submit(SetMode(config.mode))
     if listeners:
         client.loaded = await extensions.load(ground, client, listeners, hands, models)
-        if not start.attended:
+        if not start.attended or "model" in start.asked:
             _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
     return client
 
