@@ -52,6 +52,7 @@ def configure(db: sqlite3.Connection, root: pathlib.Path, found: Found) -> None:
             "and a reader may have to wait"
         )
     db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA fullfsync = ON")  # on a Mac a plain fsync stops at the disk's own memory
     db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA journal_size_limit = {32 * 1024 * 1024}")
     tables.prepare(db)

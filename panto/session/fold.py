@@ -152,22 +152,23 @@ def _call(
 
 
 def _turn(view: View, event: TurnRetried | TurnAttemptFailed | TurnSettled | TurnStopped | TurnSuperseded) -> None:
-    turn = view.turn(event.turn)
-    if turn is None:
+    place = next((n for n in range(len(view.turns) - 1, -1, -1) if view.turns[n].turn == event.turn), None)
+    if place is None:
         return
+    turn = view.turns[place]
     match event:
         case TurnRetried():
-            turn.run, turn.attempt, turn.state = event.run, event.attempt, "active"
-            turn.runs.append(event.run)
+            turn = replace(turn, run=event.run, attempt=event.attempt, state="active", runs=[*turn.runs, event.run])
         case TurnAttemptFailed():
-            turn.state = "attempt_failed"
+            turn = replace(turn, state="attempt_failed")
         case TurnSettled():
-            turn.state = event.status
+            turn = replace(turn, state=event.status)
         case TurnStopped():
-            turn.state = "stopped"
+            turn = replace(turn, state="stopped")
         case TurnSuperseded():
-            turn.state = "superseded"
+            turn = replace(turn, state="superseded")
             view.context.drop_turn(event.turn)
+    view.turns[place] = turn
 
 
 def _files(view: View, files: tuple[FileChange, ...]) -> None:

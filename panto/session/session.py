@@ -227,18 +227,24 @@ class Session(Reader):
 
     def _landed(self, writing: asyncio.Future[tuple[Landing, ...]]) -> None:
         flight, self._flight = self._flight, []
-        error = writing.exception()
-        if error is not None:
-            self._not_written(flight, error)
-        else:
-            again = []
+        again: list[_Proposal] = []
+        try:
+            error = writing.exception()
+            if error is not None:
+                self._not_written(flight, error)
+                return
             for (proposal, entry), landing in zip(flight, writing.result(), strict=True):
                 if landing.status == "again":
                     again.append(proposal)
                 else:
                     self._land(proposal, entry, landing)
             self._queue.extendleft(reversed(again))
-        self._pump()
+        finally:  # a broken fold must not leave anyone waiting
+            for proposal, _ in flight:
+                if not proposal.future.done() and proposal not in again:
+                    self._poison = StorageFailed("the session's fold broke", "open the session again")
+                    proposal.future.set_exception(self._poison)
+            self._pump()
         self._save()
 
     def _land(self, proposal: _Proposal, entry: Entry, landing: Landing) -> None:

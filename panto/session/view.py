@@ -49,9 +49,9 @@ class View(Struct):
 
     def copy(self) -> View:
         """A view of its own that starts out equal."""
-        turns = [replace(turn) for turn in self.turns]
+        turns = list(self.turns)  # only the last one still changes; others are replaced
         for turn in turns[-1:]:
-            turn.inputs, turn.changes, turn.runs = list(turn.inputs), list(turn.changes), list(turn.runs)
+            turns[-1] = replace(turn, inputs=list(turn.inputs), changes=list(turn.changes), runs=list(turn.runs))
         return replace(
             self, context=self.context.copy(), turns=turns, files=dict(self.files), metadata=dict(self.metadata),
             extensions={owner: list(facts) for owner, facts in self.extensions.items()},
