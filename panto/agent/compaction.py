@@ -220,11 +220,15 @@ async def summarise(
             tools=setup.tools, tool_choice=ToolChoice("none"), max_output=setup.model.spec.max_output or None,
             agent=ports.session.id, session_id=ports.session.under or ports.session.id,
         )  # fmt: skip
-        result = await ports.complete(
-            setup.model, request, on_part=_ignore, on_wait=_ignore, on_reset=_ignore, retry_now=asyncio.Event()
-        )
-        text, usage = result.text().strip(), usage + result.usage
-        cost = cost if result.cost is None else (cost or 0.0) + result.cost
+        text = ""
+        for asked in (request, replace(request, tools=(), tool_choice=ToolChoice())):  # one calls a tool all the same
+            result = await ports.complete(
+                setup.model, asked, on_part=_ignore, on_wait=_ignore, on_reset=_ignore, retry_now=asyncio.Event()
+            )
+            text, usage = result.text().strip(), usage + result.usage
+            cost = cost if result.cost is None else (cost or 0.0) + result.cost
+            if text:
+                break
         if not text:
             raise ProviderError("malformed", "the summary came back empty")
     return text, usage, cost

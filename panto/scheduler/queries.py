@@ -73,11 +73,7 @@ async def answer(client: LocalClient, query: Query[Any]) -> object:
         case queries.AskSessions():
             return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit, all=not query.cwd)
         case queries.AskPreview():
-            viewer = await shared.store.view(query.session)
-            try:
-                return await viewer.history(None, query.limit)
-            finally:
-                await viewer.close()
+            return await shared.store.history(query.session, None, query.limit)
         case queries.AskModels():
             return shared.catalog.rows(query.words, query.limit)
         case queries.AskFiles():

@@ -72,6 +72,24 @@ def test_compacting_by_hand_keeps_the_history_on_screen_whole_and_survives_a_res
     asyncio.run(main())
 
 
+def test_a_model_that_answers_the_summary_with_a_call_is_asked_again_without_tools(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted(
+            {"text": "One."}, {"text": "Two."}, {"calls": [call("ls")]}, {"text": "SUM"}, {"text": "Three."},
+            context=2_000,
+        )  # fmt: skip
+        async with house(tmp_path, tables, compact_at=0) as at:
+            for text in ("a" * 90, "b" * 90):
+                await at.prompt(text)
+            await at.client.submit(ops.Compact())
+            assert at.events(CheckpointMade)
+            assert requests(at)[2].tools and not requests(at)[3].tools
+            await at.prompt("go on")
+            assert "SUM" in told(requests(at)[4].messages[0])
+
+    asyncio.run(main())
+
+
 def test_an_overflow_makes_room_and_asks_again(tmp_path: Path) -> None:
     async def main() -> None:
         full = {"error": {"kind": "overflow", "status": 400, "message": "prompt is too long"}}
