@@ -16,12 +16,16 @@ from msgspec.structs import replace
 from panto.agent.ports import Setup
 from panto.agent.words import CHARS, assistant_message, estimate, tool_result, visible
 from panto.providers.cache_report import prefix_change
-from panto.schema.bodies import Body, MessageBody, RequestManifest, ResultBody, TextBody
+from panto.schema.bodies import Body, MessageBody, RequestManifest, ResultBody, TextBody, ToolOutcome
 from panto.schema.codec import Digest, canonical, digest
-from panto.schema.messages import Message, Request, Text, Usage
+from panto.schema.errors import Corrupt, Missing
+from panto.schema.messages import Json, Message, Request, Text, ToolCall, Usage
 from panto.session import Session, Staged, stage
 from panto.session.context import AssistantEntry, Entry, InputEntry, KeptEntry, ResultEntry, SummaryEntry
 from panto.session.state import Run
+
+LOST = "[this part of the conversation was lost from storage]"
+"""What stands for a body that a damaged store cannot give."""
 
 SUSPECT = 3000
 """Estimated tokens from which a vendor's much smaller count is suspect."""
@@ -285,26 +289,32 @@ class Context:
         return built
 
     async def _message(self, what: Entry | tuple[ResultEntry, ...], staged: Mapping[Digest, Body]) -> Message:
-        async def body(name: Digest) -> Body:
-            return staged[name] if name in staged else await self._session.body(name)
+        async def body(name: Digest) -> Body | None:
+            try:
+                return staged[name] if name in staged else await self._session.body(name)
+            except (Missing, Corrupt):  # a damaged store must not silence the rest of the session
+                return None
 
         match what:
             case InputEntry(body=name) | SummaryEntry(summary=name):
                 said = await body(name)
-                assert isinstance(said, MessageBody)
+                if not isinstance(said, MessageBody):
+                    return Message("user", (Text(LOST),))
                 return replace(said.message, parts=visible(said.message.parts))
             case AssistantEntry():
                 answer = await body(what.result)
-                assert isinstance(answer, ResultBody)
+                if not isinstance(answer, ResultBody):
+                    calls = (ToolCall(b.name, Json("{}"), b.call, b.provider_id) for b in what.calls)
+                    return Message("assistant", (Text(LOST), *calls))
                 return assistant_message(answer.result.message, tuple(b.call for b in what.calls))
             case KeptEntry(text=name):
                 kept = await body(name)
-                assert isinstance(kept, TextBody)
-                return Message("assistant", visible((Text(kept.text),)))
+                return Message("assistant", visible((Text(kept.text if isinstance(kept, TextBody) else LOST),)))
             case ResultEntry():
                 raise AssertionError("results are built together")
             case _:
-                parts = [tool_result(r, await body(r.outcome) if r.outcome else None) for r in what]
+                lost = ToolOutcome((Text(LOST),))
+                parts = [tool_result(r, (await body(r.outcome) or lost) if r.outcome else None) for r in what]
                 return Message("tool", tuple(parts))
 
 

@@ -20,7 +20,7 @@ from panto.scheduler.mailbox import Mailbox, Parked, Source
 from panto.scheduler.permission import judge
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup, MessageBody
-from panto.schema.errors import UsageError
+from panto.schema.errors import Corrupt, Missing, UsageError
 from panto.schema.events import (
     CheckpointMade,
     CwdChanged,
@@ -297,7 +297,10 @@ class Agent:
     async def recall(self) -> None:
         """Know the texts of inputs that waited before this process, in case they are taken back."""
         for name, said in self.session.state.inputs.items():
-            body = await self.session.body(said.body)
+            try:
+                body = await self.session.body(said.body)
+            except (Missing, Corrupt):
+                continue
             if isinstance(body, MessageBody):
                 self._texts.setdefault(name, message_text(body.message))
 

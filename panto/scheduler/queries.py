@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from panto.scheduler.client import LocalClient
 from panto.schema import queries
 from panto.schema.bodies import MessageBody
-from panto.schema.errors import UsageError
+from panto.schema.errors import Corrupt, Missing, UsageError
 from panto.schema.queries import AgentRow, PromptPart, Query, TurnRow
 from panto.schema.records import message_text
 
@@ -33,7 +33,12 @@ async def turn_rows(agent: Agent) -> tuple[TurnRow, ...]:
     """The session's turns, oldest first, each by what was said in it."""
     rows = []
     for turn in agent.session.view.turns:
-        said = [await agent.session.body(name) for name in turn.inputs]
+        said = []
+        for name in turn.inputs:
+            try:
+                said.append(await agent.session.body(name))
+            except (Missing, Corrupt):
+                continue
         text = "\n".join(message_text(b.message) for b in said if isinstance(b, MessageBody))
         files = tuple(dict.fromkeys(c.path for c in turn.changes if c.before != c.after))
         rows.append(TurnRow(turn.turn, text, turn.state, turn.time, files))
