@@ -19,7 +19,7 @@ from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
 from panto.schema.contributions import Contributions, ExtensionRow
 from panto.schema.errors import ProviderError, Refused, ToolFailure, UsageError
-from panto.schema.messages import Message, Text
+from panto.schema.messages import Image, Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
 from panto.schema.signals import Asked, ContributionsChanged, Left, Noticed, SessionOpened, ShellRun, Update
@@ -215,7 +215,8 @@ class LocalClient:
         agent = self.find(op.agent)
         if self.viewer is not None and agent is self._agent:
             raise UsageError("this session is only viewed here", "/fork makes a session of your own from it")
-        message = Message("user", (*((Text(op.text),) if op.text else ()), *op.images))
+        images = [await asyncio.to_thread(fitted, image) for image in op.images]
+        message = Message("user", (*((Text(op.text),) if op.text else ()), *images))
         hooks = self.scheduler.shared.hooks
         async with self._prompts:  # a hook may take its time: what was said first stays first
             if hooks.watches("input"):
@@ -368,6 +369,17 @@ class LocalClient:
         """The shortest prefix that names the primary's session."""
         rows = await self.scheduler.shared.store.list(all=True, limit=5000)
         return next((row.short for row in rows if row.id == self.primary), self.primary[:8])
+
+
+def fitted(image: Image) -> Image:
+    """An image within what every vendor takes, before it enters history. Raises UsageError for what is none."""
+    from panto.tools.images import fit
+
+    try:
+        picture = fit(image.data, image.name or "the image")
+    except ToolFailure as failure:
+        raise UsageError(failure.message) from None
+    return Image(picture.media_type, picture.data, image.name)
 
 
 def stage_text(text: str) -> Any:

@@ -68,3 +68,24 @@ def test_a_rewind_puts_files_back_only_when_asked(tmp_path: Path) -> None:
             assert not (at.cwd / "f").exists()
 
     asyncio.run(main())
+
+
+def test_a_pasted_image_is_made_small_enough_before_it_enters_history(tmp_path: Path) -> None:
+    async def main() -> None:
+        import io
+
+        from PIL import Image as Picture
+
+        from panto.schema.messages import Image
+        from tests.agent.test_turns import requests
+
+        made = io.BytesIO()
+        Picture.effect_noise((3000, 2500), 90).save(made, "PNG")
+        async with house(tmp_path, scripted({"text": "Noise."})) as at:
+            await at.prompt("what is this?", images=(Image("image/png", made.getvalue(), "noise.png"),))
+            (sent,) = [p for m in requests(at)[0].messages for p in m.parts if isinstance(p, Image)]
+            assert len(sent.data) < 3_600_000 < len(made.getvalue())
+            with pytest.raises(UsageError, match=r"x\.png cannot be read"):
+                await at.client.submit(ops.Prompt("and this?", images=(Image("image/png", b"no image", "x.png"),)))
+
+    asyncio.run(main())
