@@ -30,6 +30,7 @@ def test_every_lost_body_leaves_a_session_that_goes_on_and_stays_sendable(tmp_pa
             sent = requests(at)[0].messages
             assert [m.role for m in sent] == ["user", "assistant", "tool", "assistant", "user"]
             assert all("lost from storage" in told(m) for m in sent[:-1])
-            assert len(await at.client.ask(queries.AskTurns())) == 2
+            turns = await at.client.ask(queries.AskTurns())
+            assert len(turns) == 2
 
     asyncio.run(main())
