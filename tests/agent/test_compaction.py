@@ -32,7 +32,7 @@ def paired(request: Request) -> bool:
 
 
 def is_summary(request: Request) -> bool:
-    return request.tool_choice.kind == "none"
+    return request.tool_choice.kind == "none" or not request.tools
 
 
 def test_a_context_near_the_window_is_summarised_on_the_way_and_the_work_goes_on(tmp_path: Path) -> None:
