@@ -92,6 +92,16 @@ class Login(Value, frozen=True, tag="login"):
         return [("provider", self.provider)]
 
 
+class SetTrust(Value, frozen=True, tag="set_trust"):
+    """Agree to what the project brings, or withdraw that. `seen`: the digest of the list the person was shown.
+
+    Refused (Conflict) where the list is another by now. What was agreed to is used at once.
+    """
+
+    agreed: bool
+    seen: str = ""
+
+
 class SetReasoning(Value, frozen=True, tag="set_reasoning"):
     """Reasoning effort, one of the model's levels."""
 
@@ -181,5 +191,5 @@ class Shutdown(Value, frozen=True, tag="shutdown"):
 Op = (
     Prompt | Continue | Interrupt | Withdraw | Decide | Answer | RetryNow | SetModel | SetReasoning | SetMode | Compact
     | Rewind | Fork | NewSession | OpenSession | Rename | DeleteSession | RunCommand | RunShell | StopJob | Login
-    | Shutdown
+    | SetTrust | Shutdown
 )  # fmt: skip

@@ -182,6 +182,34 @@ class AskSettings(Query[tuple[SettingRow, ...]], frozen=True, tag="settings"):
     """What is in force and from where; values that could be secret are masked."""
 
 
+class TrustRow(Value, frozen=True):
+    """One thing the project brings: its path below the project's folder and what it would do.
+
+    `changed`: it is new or another since the last agreement.
+    """
+
+    path: str
+    what: str
+    changed: bool = False
+
+
+class ProjectTrust(Value, frozen=True):
+    """Everything the folder at `folder` brings ("" it brings nothing), and whether its person agreed to exactly this.
+
+    `seen` is the digest of the list, for SetTrust; "" where it can't be agreed to (`why` says why).
+    """
+
+    folder: str = ""
+    rows: tuple[TrustRow, ...] = ()
+    agreed: bool = False
+    seen: str = ""
+    why: str = ""
+
+
+class AskTrust(Query[ProjectTrust], frozen=True, tag="trust"):
+    """What of the project would run or be read as instructions, item by item."""
+
+
 class AskStatus(Query[StatusChanged], frozen=True, tag="status"):
     """What the status line shows now."""
 
