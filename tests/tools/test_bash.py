@@ -145,25 +145,25 @@ def test_a_command_has_no_terminal_no_input_and_nobody_asks_it_anything(tmp_path
 
 def test_credentials_are_neither_in_the_environment_nor_shown_when_found(tmp_path: Path) -> None:
     async def check() -> None:
-        os.environ["SOME_API_KEY"] = "canary-one-123"
-        os.environ["MYKEY"] = "canary-two-456"
+        os.environ["SOME_API_KEY"] = "quokka-one-123"
+        os.environ["QUOKKA_KEY"] = "quokka-two-456"
         try:
             async with lab(tmp_path / "ws") as work:
-                work.env_drop = frozenset(("SOME_API_KEY", "MYKEY"))
-                work.mask = ("canary-one-123", "canary-two-456")
+                work.env_drop = frozenset(("SOME_API_KEY", "QUOKKA_KEY"))
+                work.mask = ("quokka-one-123", "quokka-two-456")
                 command = "env; cat /proc/$PPID/environ /proc/*/environ 2>/dev/null | tr '\\0' '\\n'"
                 text = await work.text("bash", command=command)
-                assert "canary" not in text and "MYKEY" not in text
-                found = await work.text("bash", command="K=canary-two-456 sleep 5 & cat /proc/$!/environ; kill $!")
-                assert "canary" not in found
-                (work.cwd / "f").write_text("key = canary-one-123\n")
-                assert "canary" not in await work.text("grep", pattern="key")
-                slow = "printf canary-; sleep .3; printf one-; sleep .3; echo 123; echo canary-one-12"
-                assert await work.text("bash", command=slow) == "[secret]\ncanary-one-12\n"
-                work.env_pass = frozenset(("MYKEY",))
-                assert "[secret]" in await work.text("bash", command="echo $MYKEY")
+                assert "quokka" not in text and "QUOKKA_KEY" not in text
+                found = await work.text("bash", command="K=quokka-two-456 sleep 5 & cat /proc/$!/environ; kill $!")
+                assert "quokka" not in found
+                (work.cwd / "f").write_text("key = quokka-one-123\n")
+                assert "quokka" not in await work.text("grep", pattern="key")
+                slow = "printf quokka-; sleep .3; printf one-; sleep .3; echo 123; echo quokka-one-12"
+                assert await work.text("bash", command=slow) == "[secret]\nquokka-one-12\n"
+                work.env_pass = frozenset(("QUOKKA_KEY",))
+                assert "[secret]" in await work.text("bash", command="echo $QUOKKA_KEY")
         finally:
-            del os.environ["SOME_API_KEY"], os.environ["MYKEY"]
+            del os.environ["SOME_API_KEY"], os.environ["QUOKKA_KEY"]
 
     run(check())
 
