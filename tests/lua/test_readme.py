@@ -26,7 +26,7 @@ def test_the_tool_of_the_page_counts_words(tmp_path: Path) -> None:
         async with home(tmp_path, scripted({"calls": calls}, {"text": "done"}), {"count": block("word_count")}) as at:
             (at.house.cwd / "some.txt").write_text("one two  three\n")
             await at.house.prompt("go")
-            first, second = at.house.results()
+            first, second = at.house.results_in_call_order()
             assert (first["status"], first["text"]) == ("ok", "3 words")
             assert second["status"] == "error" and "there is no file none.txt" in str(second["text"])
 

@@ -102,7 +102,7 @@ def test_escape_kills_it_within_the_window(tmp_path: Path) -> None:
 def test_one_that_dies_takes_nobody_with_it(tmp_path: Path) -> None:
     async def work(at: Home) -> None:
         await at.house.prompt("go")
-        first, second = at.house.results()
+        first, second = at.house.results_in_call_order()
         assert first["status"] == first["effects"] == "unknown" and "worker was lost" in str(first["text"])
         assert second["status"] == "ok"
 

@@ -62,7 +62,13 @@ class House:
         return [record for update in self.seen for record in recorder.records(update)]
 
     def results(self) -> list[Record]:
+        """The results told so far, as they came: of parallel calls, the first to end first."""
         return [r for r in self.records() if r["type"] == "tool_result"]
+
+    def results_in_call_order(self) -> list[Record]:
+        """The results told so far, in the order of their calls, whichever ended first."""
+        calls = [r["id"] for r in self.records() if r["type"] == "tool_call"]
+        return sorted(self.results(), key=lambda r: calls.index(r["id"]))
 
     async def prompt(self, text: str, **more: Any) -> None:
         """Say something and wait until the agent rests."""

@@ -225,9 +225,11 @@ def test_escape_leaves_nothing_of_a_tree_alive_before_its_deadline(
 
 
 PANTO = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from tests.tools.lab import lab
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may be run under nohup
 
 async def main():
     async with lab(Path(sys.argv[1])) as work:
