@@ -167,23 +167,50 @@ def check(name: str, argv: Sequence[str], env: dict[str, str]) -> bool:
     return good
 
 
-def run_pytest(arguments: Sequence[str], env: dict[str, str]) -> bool:
-    """Runs pytest; true if it passed and skipped nothing. Expected failures count as skipped: they hide as well."""
+UNSTEADY = 3
+"""So many tests may fail beside others and pass alone before the whole run fails."""
+
+
+def run_pytest(arguments: Sequence[str], env: dict[str, str], forgive: int = 0) -> bool:
+    """Runs pytest; true if it passed and skipped nothing. Expected failures count as skipped: they hide as well.
+
+    Up to `forgive` failed tests are run again, alone: two cores that drive real terminals, processes and sockets can
+    starve one. They are named either way; one that fails alone fails the run.
+    """
     with tempfile.TemporaryDirectory(prefix="panto-tests-") as folder:
-        report = Path(folder) / "report.xml"
-        argv = [str(BIN / "python"), "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
-        code = subprocess.run(argv, cwd=ROOT, env=env).returncode
-        if not report.is_file():
-            say(f"pytest: FAILED (exit {code}, no report)")
-            return False
-        suites = ElementTree.parse(report).getroot().iter("testsuite")
-        counts = [(int(s.get("tests", 0)), int(s.get("skipped", 0)), float(s.get("time", 0))) for s in suites]
-    tests, skipped, seconds = (sum(column) for column in zip(*counts, strict=True))
-    good = code == 0 and skipped == 0 and tests > 0
+        tests, skipped, seconds, failed = _pytest(arguments, env, Path(folder))
+        if failed and len(failed) <= forgive:
+            say(f"once more, alone: {len(failed)} that failed beside others")
+            again = _pytest(["-n", "0", "--last-failed", "--last-failed-no-failures=none"], env, Path(folder))
+            if again[0] == len(failed) and not again[1] and not again[3]:
+                say("UNSTEADY, to be mended: " + ", ".join(failed))
+                failed = []
+    good = not failed and skipped == 0 and tests > 0
     say(f"pytest: {'passed' if good else 'FAILED'} ({tests} tests, {skipped} skipped, {seconds:.0f} s)")
     if skipped:
         say("a skipped test fails the run: make the machine fit, or remove the test")
     return good
+
+
+def _pytest(arguments: Sequence[str], env: dict[str, str], folder: Path) -> tuple[int, int, float, list[str]]:
+    """One run, which remembers its failures in `folder`: how many tests, skipped, seconds, the names of what failed."""
+    report = folder / "report.xml"
+    report.unlink(missing_ok=True)
+    memory = ["-o", f"cache_dir={folder / 'cache'}", f"--junitxml={report}"]
+    code = subprocess.run([str(BIN / "python"), "-m", "pytest", "-q", *memory, *arguments], cwd=ROOT, env=env).returncode
+    if not report.is_file():
+        return 0, 0, 0.0, [f"pytest itself (exit {code}, no report)"]
+    root = ElementTree.parse(report).getroot()
+    suites = [suite.attrib for suite in root.iter("testsuite")]
+    tests, skipped, seconds = (sum(float(s.get(key, 0)) for s in suites) for key in ("tests", "skipped", "time"))
+    failed = [
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in root.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    if code and not failed:
+        failed = [f"pytest itself (exit {code})"]
+    return int(tests), int(skipped), seconds, failed
 
 
 def say(text: str) -> None:
@@ -213,7 +240,7 @@ def main(argv: Sequence[str]) -> int:
         results.append(check("mypy --strict", [str(BIN / "mypy"), "--strict"], env))
         results.append(check("import contracts", [str(BIN / "lint-imports")], env))
     limits = ["--timeout=7200"] if profile == "long" else []
-    results.append(run_pytest(["-n", "2", *limits, *theirs], env))
+    results.append(run_pytest(["-n", "2", *limits, *theirs], env, forgive=0 if theirs else UNSTEADY))
     say(f"{'all checks passed' if all(results) else 'SOME CHECKS FAILED'} in {time.monotonic() - start:.0f} s")
     return 0 if all(results) else 1
 
