@@ -196,8 +196,8 @@ def _pytest(arguments: Sequence[str], env: dict[str, str], folder: Path) -> tupl
     """One run, which remembers its failures in `folder`: how many tests, skipped, seconds, the names of what failed."""
     report = folder / "report.xml"
     report.unlink(missing_ok=True)
-    memory = ["-o", f"cache_dir={folder / 'cache'}", f"--junitxml={report}"]
-    code = subprocess.run([str(BIN / "python"), "-m", "pytest", "-q", *memory, *arguments], cwd=ROOT, env=env).returncode
+    pytest = [str(BIN / "python"), "-m", "pytest", "-q", "-o", f"cache_dir={folder / 'cache'}", f"--junitxml={report}"]
+    code = subprocess.run([*pytest, *arguments], cwd=ROOT, env=env).returncode
     if not report.is_file():
         return 0, 0, 0.0, [f"pytest itself (exit {code}, no report)"]
     root = ElementTree.parse(report).getroot()
