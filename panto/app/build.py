@@ -17,9 +17,9 @@ from panto.app.ground import Ground
 from panto.app.log import Log
 from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
 from panto.schema.client import Client
-from panto.schema.errors import UsageError
+from panto.schema.errors import Owned, UsageError
 from panto.schema.ops import Login, Op, SetMode, SetModel, Shutdown
-from panto.schema.signals import Update
+from panto.schema.signals import Noticed, Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.registry import Registry
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MEASURE_S = 0.5
 """A server is asked for its window this long after the start, so that the first request goes first."""
+OWNED_HINT = "look on, fork it or take it over"
 NO_MODEL = "no model is configured, and no model server was found on this machine"
 NO_MODEL_HINT = "panto login PROVIDER stores a key, --model names a model, panto doctor says what is missing"
 
@@ -40,6 +41,7 @@ class Start:
 
     `resume` an id or prefix, `last` the newest of this directory, `fork` an id; none: a new session. `attended`:
     somebody can answer questions. `asked`: settings that the command line named, which win over a session's own.
+    `offer`: a session that another process holds is offered to be viewed, forked or taken over, beside an empty one.
     """
 
     resume: str = ""
@@ -48,6 +50,7 @@ class Start:
     attended: bool = True
     extensions: bool = True
     asked: frozenset[str] = frozenset()
+    offer: bool = False
 
 
 async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: Log) -> Client:
@@ -73,7 +76,13 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     if listeners:
         shared.hooks = shared.observer = listeners
     scheduler = Scheduler(shared, hands.jobs)
-    agent = await _session(scheduler, ground, start, default, check=not listeners)
+    held: Owned | None = None
+    try:
+        agent = await _session(scheduler, ground, start, default, check=not listeners)
+    except Owned as error:
+        if not start.offer:
+            raise
+        held, agent = error, await _session(scheduler, ground, Start(asked=start.asked), default, check=not listeners)
     if not start.attended and not listeners:
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
@@ -84,6 +93,8 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         client.show(text, level="attention", hint=hint)
     for name in found:
         client.show(f"a model server runs on this machine: {name}", hint="/model picks a model")
+    if held is not None:
+        client.tell(Noticed(agent.id, held.message, "attention", OWNED_HINT, "owned", held.owner))
     client.measure(agent.model)
     for command in rooms.commands(client, models):
         client.commands.register(command)
@@ -145,23 +156,24 @@ class House(LocalClient):
     models: Models
     log: Log
     loaded: Extensions | None = None
-    unheard: list[tuple[str, Level, str, str]] | None = None
+    unheard: list[Update] | None = None
 
     def __init__(self, *args: Any, **more: Any) -> None:
         self._tasks: set[asyncio.Future[None]] = set()
         super().__init__(*args, **more)
 
     def show(self, text: str, *, level: Level = "info", hint: str = "", key: str = "") -> None:
-        if self.unheard is None:
-            super().show(text, level=level, hint=hint, key=key)
-        else:
-            self.unheard.append((text, level, hint, key))
+        self.tell(Noticed(self.primary, text, level, hint, key))
+
+    def tell(self, update: Update) -> None:
+        """Tell readers, also the first one, who is not there yet."""
+        self._hear(update) if self.unheard is None else self.unheard.append(update)
 
     def subscribe(self) -> AsyncIterator[Update]:
         updates = super().subscribe()
         unheard, self.unheard = self.unheard, None
-        for text, level, hint, key in unheard or ():
-            self.show(text, level=level, hint=hint, key=key)
+        for update in unheard or ():
+            self._hear(update)
         return updates
 
     async def submit(self, op: Op) -> None:

@@ -47,6 +47,7 @@ def drive(
                     attended=attended,
                     extensions=not arguments.has("--no-extensions"),
                     asked=frozenset(name for name in ("model", "reasoning", "mode") if arguments.has(f"--{name}")),
+                    offer=screen,
                 )
                 return await build.open_house(ground, start, house, logged)
 

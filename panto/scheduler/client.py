@@ -14,6 +14,8 @@ from panto.scheduler.commands import BUILTIN, CommandContext, Commands
 from panto.scheduler.feed import Feed
 from panto.scheduler.queries import answer
 from panto.scheduler.scheduler import Scheduler
+from panto.scheduler.switching import Switching
+from panto.scheduler.viewed import Viewed
 from panto.schema import ops, queries
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
@@ -22,7 +24,7 @@ from panto.schema.errors import ProviderError, Refused, ToolFailure, UsageError
 from panto.schema.messages import Image, Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
-from panto.schema.signals import Asked, ContributionsChanged, Left, Noticed, SessionOpened, ShellRun, Update
+from panto.schema.signals import Asked, ContributionsChanged, ShellRun, Update
 from panto.session import stage
 from panto.session.commands import (
     ChangeMode,
@@ -33,7 +35,6 @@ from panto.session.commands import (
     WithdrawInput,
 )
 from panto.session.ids import new_id
-from panto.session.viewer import Viewer
 from panto.tools.restore import restore
 
 A = TypeVar("A")
@@ -42,7 +43,7 @@ TITLE = 72
 """Characters of the first prompt that make a session's title."""
 
 
-class LocalClient:
+class LocalClient(Switching):
     """A client in the engine's own process. See `schema.client.Client`.
 
     `files(text, limit)` answers what is typed after `@`; `extensions()` tells of extensions.
@@ -56,11 +57,9 @@ class LocalClient:
         files: Callable[[str, str, int], Awaitable[queries.Files]] | None = None,
         extensions: Callable[[], tuple[ExtensionRow, ...]] = lambda: (),
     ) -> None:
-        self.scheduler = scheduler
+        super().__init__(scheduler, agent)
         self.commands = Commands()
         self.contributions = Contributions()
-        self._agent = agent
-        self.viewer: Viewer | None = None
         self.on_reload: Callable[[], Awaitable[None]] | None = None
         """Loads extensions again, where there are any."""
         self.files = files
@@ -70,30 +69,7 @@ class LocalClient:
         self._asked: dict[str, asyncio.Future[ops.Answer | None]] = {}
         scheduler.readers.append(self._hear)
         register_builtins(self)
-        self.observe("session_start", agent)
-
-    # --- who is shown ------------------------------------------------------------------------------------------
-
-    @property
-    def primary(self) -> str:
-        """The session id of the primary agent."""
-        return self._agent.id
-
-    @property
-    def agent(self) -> Agent:
-        """The primary agent."""
-        return self._agent
-
-    def find(self, name: str) -> Agent:
-        """An open agent by id ("" the primary). Raises UsageError."""
-        agent = self.scheduler.agents.get(name or self.primary)
-        if agent is None:
-            raise UsageError(f"agent {name[:8]} is not open")
-        return agent
-
-    def observe(self, name: str, agent: Agent) -> None:
-        """Tell observers of a session's own course."""
-        self.scheduler.observe(name, {"agent": agent.id, "cwd": agent.cwd})
+        self._begun(agent)
 
     # --- out ---------------------------------------------------------------------------------------------------
 
@@ -113,10 +89,6 @@ class LocalClient:
                 yield update
         finally:
             self._feeds.remove(feed)
-
-    def show(self, text: str, *, level: Any = "info", hint: str = "", key: str = "") -> None:
-        """Put text before the person."""
-        self._hear(Noticed(self.primary, text, level, hint, key))
 
     def contribute(self, contributions: Contributions) -> None:
         """What extensions add to the screen has changed."""
@@ -144,6 +116,7 @@ class LocalClient:
 
     async def submit(self, op: ops.Op) -> None:
         """Ask for something; returns when it is durable or under way. Raises PantoError."""
+        self._may(op)
         match op:
             case ops.Prompt():
                 await self._prompt(op)
@@ -175,6 +148,18 @@ class LocalClient:
             case _:
                 await self._change(op)
 
+    def _may(self, op: ops.Op) -> None:
+        """Raises ViewOnly where an op would change a session that is only viewed here."""
+        if isinstance(op, ops.Rename):
+            agent = self._agent if op.session in ("", self.primary) else None
+        elif isinstance(op, ops.Fork | ops.RunCommand):  # what a command asks for is looked at by itself
+            agent = None
+        else:
+            name = getattr(op, "agent", None)
+            agent = None if name is None else self.find(name)
+        if isinstance(agent, Viewed):
+            raise agent.refusal
+
     async def _change(self, op: ops.Op) -> None:
         shared = self.scheduler.shared
         match op:
@@ -196,10 +181,7 @@ class LocalClient:
             case ops.Fork():
                 await self._fork(self.find(op.agent), op.turn)
             case ops.NewSession():
-                here = self._agent
-                await self._switch(
-                    lambda: self.scheduler.create(cwd=here.cwd, model=here.model, reasoning=here.reasoning)
-                )
+                await self._new()
             case ops.OpenSession():
                 await self._open(op)
             case ops.Rename() if not op.session or op.session == self.primary:
@@ -213,8 +195,6 @@ class LocalClient:
 
     async def _prompt(self, op: ops.Prompt) -> None:
         agent = self.find(op.agent)
-        if self.viewer is not None and agent is self._agent:
-            raise UsageError("this session is only viewed here", "/fork makes a session of your own from it")
         images = [await asyncio.to_thread(fitted, image) for image in op.images]
         message = Message("user", (*((Text(op.text),) if op.text else ()), *images))
         hooks = self.scheduler.shared.hooks
@@ -320,55 +300,6 @@ class LocalClient:
             lines = [f"put back  {path}" for path in done.restored]
             lines += [f"left alone  {path}: {why}" for path, why in done.left]
             self.show("\n".join(lines) or "no file had changed")
-
-    # --- which session -----------------------------------------------------------------------------------------
-
-    async def _switch(self, opening: Callable[[], Awaitable[Agent]], viewer: Viewer | None = None) -> None:
-        """Leave the session (it stays resumable) and show another one."""
-        before, viewed = self._agent, self.viewer
-        agent = await opening()
-        self._agent, self.viewer = agent, viewer
-        if viewed is not None:
-            await viewed.close()
-        if before is not agent:
-            self.observe("session_end", before)
-            await self.scheduler.close_all(before)
-        self.observe("session_start", agent)
-        self._hear(SessionOpened(agent.id, read_only=viewer is not None))
-        self._hear(agent.status())
-
-    async def _fork(self, of: Agent, turn: str) -> None:
-        """A session of its own from here, or from just before a turn: what was said in it comes back to be edited."""
-        name = of.name
-        await self._switch(lambda: self.scheduler.fork(of.id, turn))
-        self.show(f"a session of its own now, forked from: {name}")
-        for name in tuple(self._agent.session.state.inputs):
-            await self._agent.mailbox.withdraw(name)
-
-    async def _open(self, op: ops.OpenSession) -> None:
-        store = self.scheduler.shared.store
-        if op.how == "view":
-            viewer = await store.view(op.session)
-            await self._switch(lambda: asyncio.sleep(0, self._agent), viewer)
-            return
-        if await store.resolve(op.session) != self.primary:
-            await self._switch(lambda: self.scheduler.open(op.session, take_over=op.how == "take_over"))
-
-    async def _shutdown(self) -> None:
-        agent = self._agent
-        turns = len(agent.session.view.turns)
-        usage, cost = agent.session.view.usage, agent.session.view.cost
-        facts = [f"{turns} turn{'s' if turns != 1 else ''}", f"{(usage.input + usage.output) / 1000:.0f}k tokens"]
-        facts += [f"${cost:.2f}"] if cost is not None else []
-        self.observe("session_end", agent)
-        summary = (" · ".join(facts), f"panto --resume {await self.short()}") if turns else ()
-        await self.scheduler.close()
-        self._hear(Left(agent.id, summary))
-
-    async def short(self) -> str:
-        """The shortest prefix that names the primary's session."""
-        rows = await self.scheduler.shared.store.list(all=True, limit=5000)
-        return next((row.short for row in rows if row.id == self.primary), self.primary[:8])
 
 
 def fitted(image: Image) -> Image:

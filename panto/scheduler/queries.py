@@ -70,8 +70,6 @@ async def answer(client: LocalClient, query: Query[Any]) -> object:
     shared = client.scheduler.shared
     match query:
         case queries.AskHistory():
-            if client.viewer is not None and not query.agent:
-                return await client.viewer.history(query.before, query.limit)
             return await client.find(query.agent).session.history(query.before, query.limit)
         case queries.AskStatus():
             return client.find(query.agent).status()

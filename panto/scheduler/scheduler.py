@@ -20,6 +20,7 @@ from panto.scheduler.mailbox import DEPTH_STEP, Parked
 from panto.scheduler.observing import told
 from panto.scheduler.recovery import open_for_work, setup_of
 from panto.scheduler.shared import Shared
+from panto.scheduler.viewed import Viewed
 from panto.schema.bodies import AgentSetup
 from panto.schema.codec import derive_id
 from panto.schema.errors import Missing, PantoError, SessionError, UsageError
@@ -57,7 +58,7 @@ class Scheduler:
     def _give(self, update: Update) -> None:
         with contextlib.ExitStack() as each:  # runs from the last to the first, all of them
             each.callback(self._to_job, update)
-            if isinstance(update, Fact):
+            if isinstance(update, Fact) and not isinstance(self.agents.get(update.agent), Viewed):
                 for name, event in told(update):
                     each.callback(self.shared.observer.observe, name, event)
             for reader in reversed(self.readers):
@@ -122,9 +123,23 @@ class Scheduler:
         """Open a session as a primary agent; an active turn stays parked."""
         return await self._add(await open_for_work(self.shared.store, name, take_over=take_over))
 
-    async def fork(self, name: str, before_turn: str = "") -> Agent:
-        """A new primary that shares a session's history up to just before a turn ("" the head)."""
-        return await self._add(await self.shared.store.fork(name, before_turn or None))
+    async def fork(self, name: str, before_turn: str = "", *, settled: bool = False) -> Agent:
+        """A new primary that shares a session's history up to just before a turn ("" the head, or, `settled`, what is
+        settled of it)."""
+        return await self._add(await self.shared.store.fork(name, before_turn or None, settled=settled))
+
+    async def view(self, name: str) -> Viewed:
+        """Follow a session that another process may write; nothing can be done in it."""
+        agent = Viewed(self.shared, await self.shared.store.view(name), self)
+        self.agents[agent.id] = agent
+        return agent
+
+    async def leave(self, agent: Viewed) -> None:
+        """Follow a session no longer."""
+        if self.agents.get(agent.id) is agent:
+            del self.agents[agent.id]
+        agent.forget()
+        await agent.session.close()
 
     async def _add(self, session: Session, opener: Agent | None = None) -> Agent:
         agent = Agent(self.shared, session, self, opener, await setup_of(session))

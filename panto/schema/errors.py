@@ -9,11 +9,11 @@
     ├── SessionError
     │   ├── Refused                  decide said no; nothing was written (reason)
     │   ├── Conflict                 a known command id with another intent
-    │   ├── Owned                    another process holds the session (pid, host)
+    │   ├── Owned                    another process holds the session (owner)
     │   ├── OwnershipLost            a newer epoch took over; stop at once
     │   ├── Corrupt                  stored bytes do not prove (segment, seq)
     │   ├── Missing                  a body or session is not there (id or digest)
-    │   ├── ViewOnly                 an unknown machine event: read, do not write
+    │   ├── ViewOnly                 viewed here, or an unknown machine event: read, do not write
     │   └── StorageFailed            disk full, read only, I/O (poisons the writer)
     └── ExtensionError               an extension's fault (owner, place, traceback in the log)
 """
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:  # values that errors only carry; importing them here would be a circle
     from panto.schema.bodies import ToolOutcome
     from panto.schema.events import FileChange
+    from panto.schema.signals import SessionOwner
 
 ProviderErrorKind = Literal[
     "auth", "permission", "not_found", "invalid_request", "rate_limited", "quota", "overloaded", "server",
@@ -126,12 +127,14 @@ class Conflict(SessionError):
 
 
 class Owned(SessionError):
-    """Another live process holds the session for writing."""
+    """Another live process holds the session for writing. `owner` says which one, and which session that is.
 
-    def __init__(self, message: str, pid: int, host: str, hint: str = "") -> None:
+    The ways out: `OpenSession(owner.session, how=...)` with "view", "fork" or "take_over".
+    """
+
+    def __init__(self, message: str, owner: SessionOwner, hint: str = "") -> None:
         super().__init__(message, hint)
-        self.pid = pid
-        self.host = host
+        self.owner = owner
 
 
 class OwnershipLost(SessionError):
@@ -152,7 +155,8 @@ class Missing(SessionError):
 
 
 class ViewOnly(SessionError):
-    """The session holds machine events this version does not know: it can be read, not written."""
+    """It can be read, not written: the session is only viewed here (the message says who holds it), or it holds
+    machine events that this version does not know."""
 
 
 class StorageFailed(SessionError):

@@ -132,7 +132,11 @@ class Rewind(Value, frozen=True, tag="rewind"):
 
 
 class Fork(Value, frozen=True, tag="fork"):
-    """A new session that shares the history up to just before `turn` ("" the head), and open it."""
+    """A new session that shares the history up to just before `turn` ("" the head), and open it.
+
+    What the turn began with comes back as InputReturned. A viewed session may be forked too; where a turn runs there,
+    the head is what was settled before it.
+    """
 
     turn: str = ""
     agent: str = ""
@@ -143,10 +147,15 @@ class NewSession(Value, frozen=True, tag="new_session"):
 
 
 class OpenSession(Value, frozen=True, tag="open_session"):
-    """Leave this session and open another (any unique id prefix). `how` where it is owned elsewhere."""
+    """Leave this session and open another (any unique id prefix).
+
+    own: to work in it; raises Owned (who, where) where another live process does. The others are the ways out of that:
+    view follows it read-only, fork makes a session of one's own from what is settled in it, take_over ends the other
+    process's right to write it (that process is told, and views it from then on).
+    """
 
     session: str
-    how: Literal["own", "view", "take_over"] = "own"
+    how: Literal["own", "view", "fork", "take_over"] = "own"
 
 
 class Rename(Value, frozen=True, tag="rename"):

@@ -100,14 +100,34 @@ class ShellRun(Value, frozen=True, tag="shell_run"):
     outcome: ToolOutcome | None = None
 
 
+class SessionOwner(Value, frozen=True):
+    """Who writes a session: its full id and title ("" none), the process and its host.
+
+    `alive`: the process was seen running, on this machine. False: it is on another one (or in a container of its own),
+    where only its lease, renewed within the last half minute, speaks for it.
+    """
+
+    session: str
+    pid: int
+    host: str
+    alive: bool = True
+    title: str = ""
+
+
 class Noticed(Value, frozen=True, tag="noticed"):
-    """Something a person should know. `key`: a later one with the same key replaces it."""
+    """Something a person should know. `key`: a later one with the same key replaces it.
+
+    `owner`: this run was to open a session that another process writes, and shows an empty one instead; what may be
+    offered is `OpenSession(owner.session, how=...)` with "view", "fork" or "take_over", or to stay here. Where it is
+    an op that is refused so, `Owned` carries the same.
+    """
 
     agent: str
     text: str
     level: Literal["info", "attention", "wrong"] = "info"
     hint: str = ""
     key: str = ""
+    owner: SessionOwner | None = None
 
 
 class StatusChanged(Value, frozen=True, tag="status_changed"):
@@ -153,7 +173,12 @@ class ContributionsChanged(Value, frozen=True, tag="contributions_changed"):
 
 
 class SessionOpened(Value, frozen=True, tag="session_opened"):
-    """The client now looks at another session: draw it anew from its history."""
+    """The client now looks at another session: draw it anew from its history.
+
+    `read_only`: it is written by another process and followed here; ops that would change it raise ViewOnly. Another
+    session, a new one, a fork or taking it over ends that. It is also told of the session at hand, when another
+    process has taken it over.
+    """
 
     agent: str
     read_only: bool = False

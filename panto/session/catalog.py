@@ -9,7 +9,7 @@ from msgspec import Struct
 from panto.schema.errors import Missing, UsageError
 from panto.schema.queries import SessionRow
 from panto.session import lease
-from panto.session.ownership import owned
+from panto.session.ownership import owned, title
 from panto.session.projection import load
 from panto.session.read import lineage
 
@@ -190,7 +190,7 @@ def delete(db: sqlite3.Connection, ids: tuple[str, ...], mine: str) -> None:
     for id in every:
         row = db.execute("SELECT lease FROM session WHERE id = ?", (id,)).fetchone()
         if row is not None and row[0] in holders and row[0] != mine:
-            raise owned(id, holders[row[0]])
+            raise owned(id, holders[row[0]], title(db, id))
     for id in every:
         for table in ("session WHERE id", "projection WHERE segment", "outcome WHERE segment"):
             db.execute(f"DELETE FROM {table} = ?", (id,))

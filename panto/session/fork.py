@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 
 def point(
-    db: sqlite3.Connection, new: str, parent: str, before_turn: str | None
+    db: sqlite3.Connection, new: str, parent: str, before_turn: str | None, *, settled: bool = False
 ) -> tuple[Birth, tuple[Digest, ...]]:
     """The creation record of a fork, and the bodies of what the turn it forks before began with.
 
-    Raises Refused where a turn is active there, or there is no such turn.
+    `settled`: where a turn is active at the head, from before it. Raises Refused where a turn is active there, or there
+    is no such turn.
     """
     line = lineage(db, parent)
+    if settled and not before_turn:
+        run = load(db, parent, line).state.run
+        before_turn = run.turn if run is not None else None
     row = db.execute("SELECT under, opener, depth FROM segment WHERE id = ?", (parent,)).fetchone()
     seq, said = _before(db, line, parent, before_turn) if before_turn else (_head(db, line, parent), ())
     segment, digest = _stands_on(db, line, seq)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from panto.schema.errors import Conflict, Missing, Owned
+from panto.schema.signals import SessionOwner
 from panto.session import lease
 from panto.session.append import Handle, lost
 from panto.session.bodies import Bodies
@@ -71,19 +72,28 @@ def take(db: sqlite3.Connection, id: str, holder: lease.Holder, *, take_over: bo
         raise Missing(f"there is no session {id}")
     owner = lease.get(db, row[0])
     if owner is not None and not take_over and lease.alive(owner, time.time()):
-        raise owned(id, owner)
+        raise owned(id, owner, title(db, id))
     lease.put(db, holder)
     db.execute("UPDATE session SET epoch = epoch + 1, lease = ? WHERE id = ?", (holder.id, id))
     epoch = db.execute("SELECT epoch FROM session WHERE id = ?", (id,)).fetchone()[0]
     return Taken(Handle(id, lineage(db, id), epoch, holder.id), row[1], row[2], row[3])
 
 
-def owned(id: str, owner: lease.Holder) -> Owned:
+def title(db: sqlite3.Connection, id: str) -> str:
+    """A session's title, else what was last said in it ("" nothing)."""
+    row = db.execute("SELECT title, prompt FROM session WHERE id = ?", (id,)).fetchone()
+    return " ".join(str(row[0] or row[1]).split())[:72] if row is not None else ""
+
+
+def owned(id: str, owner: lease.Holder, title: str = "") -> Owned:
     """The error for a session that a live process writes."""
+    seen = owner.machine == lease.machine()
     return Owned(
-        f"session {id[:8]} is open in process {owner.pid} on {owner.host}", owner.pid, owner.host,
-        f"look at it read-only, fork it (panto session fork {id[:8]}), or take it over",
-    )  # fmt: skip
+        f"session {id[:8]} is open in process {owner.pid} on {owner.host}",
+        SessionOwner(id, owner.pid, owner.host, seen, title),
+        f"panto session show {id[:8]} reads it, panto --fork {id[:8]} goes on from a copy; "
+        f"on a screen, panto --resume {id[:8]} can also follow it or take it over",
+    )
 
 
 def retake(db: sqlite3.Connection, handle: Handle, holder: lease.Holder) -> Handle:

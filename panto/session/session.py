@@ -165,6 +165,7 @@ class Session(Reader):
         if self._gone is None:
             self._gone = Refused("closed", f"session {self.id[:8]} is closed")
             await self._store.let_go(self, self.handle, None if self._poison else self._live)
+        self._store.forget(self)
 
     # --- on the way to the disk ---
 

@@ -143,7 +143,7 @@ class Store(Upkeep):
         """
         id = await self.resolve(name)
         if id in self._open or id in self._opening:
-            raise ownership.owned(id, self.holder())
+            raise ownership.owned(id, self.holder(), self._title(id))
         self._opening.add(id)
         try:
             holder = self.holder()
@@ -178,15 +178,19 @@ class Store(Upkeep):
             self.writer.run(lambda db: ownership.tidy(db, self.bodies)).add_done_callback(_read)
         return session
 
+    def _title(self, id: str) -> str:
+        return self._open[id].state.settings.title if id in self._open else ""
+
     def holder(self) -> lease.Holder:
         """This store's lease, fresh."""
         return lease.own(self._lease, time.time())
 
-    async def fork(self, name: str, before_turn: str | None = None) -> Session:
+    async def fork(self, name: str, before_turn: str | None = None, *, settled: bool = False) -> Session:
         """A new session that shares the history up to just before a turn (None: up to the head). Copies nothing.
 
         Before a turn: what the turn began with is submitted again in the fork, and waits there: deliver it to
-        regenerate, withdraw it and say something else to edit. Raises Refused where a turn is active there.
+        regenerate, withdraw it and say something else to edit. Raises Refused where a turn is active there; with
+        `settled` the head is then just before that turn.
         """
         id = await self.resolve(name)
         if id in self._open:
@@ -196,7 +200,7 @@ class Store(Upkeep):
         def job(db: sqlite3.Connection) -> tuple[Birth, tuple[str, ...]]:
             from panto.session.fork import point
 
-            return point(db, new, id, before_turn)
+            return point(db, new, id, before_turn, settled=settled)
 
         birth, said = await self.reader.run(job, plain=True)
         holder = self.holder()
@@ -266,7 +270,7 @@ class Store(Upkeep):
         ids = tuple([await self.resolve(name) for name in names])
         for id in ids:
             if id in self._open:
-                raise ownership.owned(id, self.holder())
+                raise ownership.owned(id, self.holder(), self._title(id))
         mine = self._lease
         await self.writer.run(lambda db: catalog.delete(db, ids, mine))
 
@@ -338,6 +342,11 @@ class Store(Upkeep):
             pass  # the lease runs out by itself, the cache is made anew
         finally:
             self._opening.discard(session.id)
+
+    def forget(self, session: Session) -> None:
+        """A session that another process has taken over is open here no longer."""
+        if self._open.get(session.id) is session:
+            del self._open[session.id]
 
     def _renew(self) -> None:
         handles = tuple(session.handle for session in self._open.values())

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
+from panto.schema.errors import Corrupt, ViewOnly
+from panto.session import lease
+from panto.session.append import Handle
 from panto.session.disk import Failed
 from panto.session.ledger import Commit, records
+from panto.session.ownership import Taken
 from panto.session.page import facts
 from panto.session.projection import Projection, load
 from panto.session.read import commits, lineage
-from panto.session.reader import Reader
+from panto.session.session import Session
 
 if TYPE_CHECKING:
     import sqlite3
 
     from panto.schema.signals import Fact
-    from panto.session.read import Lineage
     from panto.session.store import Store
 
 BEAT = 0.2
 """Seconds between looks at a session that another process may write."""
 
 
-class Viewer(Reader):
-    """Follows a session without owning it. `close` it when done."""
+class Viewer(Session):
+    """Follows a session without owning it. `close` it when done.
 
-    def __init__(self, store: Store, id: str, line: Lineage, live: Projection) -> None:
-        super().__init__(store, id, line, live)
+    Whatever would write raises ViewOnly, which says who holds the session; so do `reopen` and all that stands on it.
+    """
+
+    def __init__(self, store: Store, taken: Taken, live: Projection, holder: lease.Holder | None) -> None:
+        super().__init__(store, taken.handle, live, under=taken.under, opener=taken.opener, depth=taken.depth)
+        self.holder = holder
+        """Who writes it now, None: nobody."""
+        self._gone = self.refusal()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._looking: asyncio.Task[None] | None = None
@@ -36,13 +46,21 @@ class Viewer(Reader):
     async def begin(cls, store: Store, id: str) -> Viewer:
         """Load the session and follow it. Raises Missing, Corrupt."""
 
-        def job(db: sqlite3.Connection) -> tuple[Lineage, Projection]:
+        def job(db: sqlite3.Connection) -> tuple[Taken, Projection, lease.Holder | None]:
             line = lineage(db, id)
-            return line, load(db, id, line)
+            under, opener, depth = db.execute("SELECT under, opener, depth FROM segment WHERE id = ?", (id,)).fetchone()
+            return Taken(Handle(id, line, 0, ""), under, opener, depth), load(db, id, line), _holder(db, id)
 
-        viewer = cls(store, id, *await store.reader.run(job, plain=True))
+        viewer = cls(store, *await store.reader.run(job, plain=True))
         viewer._wait()
         return viewer
+
+    def refusal(self) -> ViewOnly:
+        """Why nothing can be written: who holds the session, and the ways out."""
+        if self.holder is None:
+            return ViewOnly("this session is viewed; nobody holds it any more", "open it to work in it, or fork it")
+        where = f"process {self.holder.pid} on {self.holder.host}"
+        return ViewOnly(f"this session is viewed; it is held by {where}", "fork it, or take it over")
 
     def _wait(self) -> None:
         if not self._closed:
@@ -56,23 +74,28 @@ class Viewer(Reader):
             await self.look()
         except Failed:
             pass  # looked at again at the next beat
+        except Corrupt as error:  # what follows would not be true: it is not shown
+            self._gone = error
+            return
         self._wait()
 
     async def look(self) -> None:
         """Take in what was committed since the last look. Raises Corrupt."""
-        line, seq, id, bodies = self._line, self._live.seq, self.id, self._store.bodies
+        line, seq, id, bodies = self.handle.lineage, self._live.seq, self.id, self._store.bodies
 
-        def job(db: sqlite3.Connection) -> list[Commit]:
+        def job(db: sqlite3.Connection) -> tuple[list[Commit], lease.Holder | None]:
             row = db.execute("SELECT head FROM session WHERE id = ?", (id,)).fetchone()
-            return list(commits(db, line, seq)) if row is not None and row[0] > seq else []
+            return list(commits(db, line, seq)) if row is not None and row[0] > seq else [], _holder(db, id)
 
-        found = await self._store.reader.run(job, plain=True)
+        found, holder = await self._store.reader.run(job, plain=True)
+        if holder != self.holder:
+            self.holder, self._gone = holder, self.refusal()
         for commit in found:
-            self._live.step(commit)
             recorded = records(commit)
             told: tuple[Fact, ...] = await self._store.reader.run(
                 lambda db, each=recorded: facts(db, bodies, id, list(each), {}), plain=True  # type: ignore[misc]
             )
+            self._live.step(commit)
             for fact in told:
                 for observer in self._observers:
                     self._loop.call_soon(observer, fact)
@@ -85,3 +108,10 @@ class Viewer(Reader):
         if self._looking is not None and not self._looking.done():
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
+
+
+def _holder(db: sqlite3.Connection, id: str) -> lease.Holder | None:
+    """Who writes a session now."""
+    row = db.execute("SELECT lease FROM session WHERE id = ?", (id,)).fetchone()
+    holder = lease.get(db, row[0]) if row is not None else None
+    return holder if holder is not None and lease.alive(holder, time.time()) else None

@@ -66,10 +66,11 @@ def test_a_live_session_opened_elsewhere_is_owned_and_the_first_is_untouched(tmp
         async with opened(tmp_path) as store:
             with pytest.raises(Owned) as owned:
                 await store.open_session(id)
-            assert owned.value.pid == other.process.pid
-            assert owned.value.host == os.uname().nodename
+            owner = owned.value.owner
+            assert (owner.session, owner.pid, owner.host) == (id, other.process.pid, os.uname().nodename)
+            assert owner.alive and owner.title
             assert str(other.process.pid) in owned.value.message
-            assert "fork" in owned.value.hint and "take it over" in owned.value.hint
+            assert "fork" in owned.value.hint and "take it over" in owned.value.hint and "follow" in owned.value.hint
             assert (await store.list())[0].owner
 
     play(script)

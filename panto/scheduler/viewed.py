@@ -1,0 +1,39 @@
+"""A session that another process writes, as it is seen from here: everything may be asked, nothing done."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from panto.scheduler.agent import Agent, Keeper
+from panto.scheduler.shared import Shared
+from panto.schema.bodies import AgentSetup
+from panto.schema.errors import ViewOnly
+from panto.schema.signals import Fact, StatusChanged
+from panto.session.viewer import Viewer
+
+
+class Viewed(Agent):
+    """An agent of which only the record is here: its facts are followed, its ops raise ViewOnly.
+
+    What it does live (text as it streams) is known to its own process only; each reply is seen once it is durable.
+    """
+
+    def __init__(self, shared: Shared, session: Viewer, keeper: Keeper) -> None:
+        super().__init__(shared, session, keeper, setup=AgentSetup())
+        self._viewer = session
+
+    @property
+    def refusal(self) -> ViewOnly:
+        """Why nothing can be done in it."""
+        return self._viewer.refusal()
+
+    def status(self) -> StatusChanged:
+        """The same, as far as the record shows whether the turn runs or waits."""
+        state = self.session.state
+        run, held = state.run, self._viewer.holder is not None
+        runs = run is not None and (run.phase == "executing" or any(c.state == "executing" for c in run.unfinished))
+        return replace(super().status(), busy=held and runs, parked=state.turn is not None and not (held and runs))
+
+    def _fact(self, fact: Fact) -> None:
+        self._tell(fact)  # what is taken back there returns to the composer there
+        self._status()
