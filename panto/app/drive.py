@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
@@ -30,6 +31,7 @@ def drive(
 
     `attended`: somebody can answer questions. `screen`: keys are typed meanwhile, and must not wait for imports.
     """
+    gc.set_threshold(50_000, 20, 100)  # looking through all that a start imports, again and again, costs 15 ms of it
     logged = log.install(lambda: ground.paths.log_file, arguments.has("--debug"))
 
     async def run() -> T:

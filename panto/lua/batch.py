@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from panto.lua.driver import Outcome, log
 
 
-@dataclass(eq=False, slots=True)
-class Batch:
+class Batch(Struct, eq=False):
     """The Lua calls of one lane's run that are under way."""
 
     lane: str

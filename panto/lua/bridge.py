@@ -6,8 +6,9 @@ what Lua cannot say (an empty array, null, a function's reference, a large integ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from panto.lua.host import Host
 from panto.schema.errors import (
@@ -24,8 +25,7 @@ from panto.schema.errors import (
 _INT_LOW, _INT_HIGH = -(1 << 63), (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A function kept in the Lua state under a number."""
 
     id: int

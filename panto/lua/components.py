@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from panto.lua.driver import Driver, log
 from panto.lua.views import view
@@ -14,8 +15,7 @@ from panto.tools.tool import Progress
 FRAME_S = 1 / 30
 
 
-@dataclass(slots=True)
-class _Card:
+class _Card(Struct):
     progress: Progress
     ids: list[int] = field(default_factory=list)
     last: View | None = None

@@ -6,8 +6,9 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from panto.lua import loader
 from panto.lua.api import files, http, models, processes, session, ui
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from panto.tools.worker import WorkerPool
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """One extension as it is now."""
 
     source: Source
@@ -104,6 +104,9 @@ class Extensions:
         driver.messages["print"] = lambda text, owner: shared.log(f"{owner} prints: {text.rstrip()}")
         driver.messages["log"] = lambda text, owner: shared.log(f"{owner}: {text}")
         driver.messages["callback_failed"] = self._callback_failed
+        self._set_places()
+
+    def _set_places(self) -> None:
         trees = [str(tree) for tree in self.settings.trees]
         self.host.function("set_paths")(
             self.driver.bridge.to_lua(trees), self.driver.bridge.to_lua(list(loader.C_PLACES))
@@ -224,10 +227,16 @@ class Extensions:
         scheduler.run_in_background(self.driver.loop.create_task(self.desk.close_of(owner)))
         self.host.function("forget_modules")(owner)
 
-    async def reload(self) -> None:
-        """Withdraw all extensions and load them again from disk; running tasks of the old ones are cancelled."""
+    async def reload(self, settings: LuaSettings | None = None) -> None:
+        """Withdraw all extensions and load them again from disk; running tasks of the old ones are cancelled.
+
+        `settings`: what the config says by now (None: what it said).
+        """
         for owner in tuple(self.loaded):
             self.withdraw(owner)
+        if settings is not None:
+            self.settings = settings
+            self._set_places()
         self.loaded.clear()
         await self._end_workers()
         self.listeners.started = False

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from panto.agent.hooks import Block, Rewrite
 from panto.lua.bridge import plain_text
@@ -30,8 +30,7 @@ LIMIT_S = 5.0
 """How long a hook may take, dialogs not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """A function that listens, and where it was registered."""
 
     owner: str

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from panto.schema.errors import PantoError
@@ -32,6 +33,7 @@ PRELUDE = (
     "values", "tasks", "json", "digest", "standard", "modules", "luv", "surface", "agents", "extension", "entries",
 )  # fmt: skip
 
+_FOLDER = Path(__file__).with_name("prelude")
 _CODEC = "utf8lua"
 
 
@@ -54,6 +56,10 @@ def _deny(obj: object, name: object, *value: object) -> NoReturn:
     raise AttributeError("opaque")
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(_CODEC)).hexdigest()
+
+
 def load_lua54() -> Any:
     """The module lupa.lua54 with its symbols visible to C modules, whoever imported it first.
 
@@ -72,7 +78,7 @@ def load_lua54() -> Any:
 
 
 def _read_prelude(name: str) -> str:
-    return resources.files(__package__).joinpath("prelude", f"{name}.lua").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")
 
 
 class Host:
@@ -109,7 +115,7 @@ class Host:
         private = self.lua.execute("local H = { stock_require = require }; return H")
         self.private = private
         private["options"] = self.lua.table_from({"session": session, "env": self.lua.table_from(dict(env))})
-        private["asks"] = self.lua.table_from(dict(asks))
+        private["asks"] = self.lua.table_from({"sha256": _sha256, **asks})
         run = self.lua.execute(
             "local load = load\n"
             "return function(text, name, H) local f, e = load(text, name, 't'); if not f then error(e, 0) end f(H) end"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
+from msgspec import Struct
 
 from panto.lua.bridge import plain_text
 from panto.lua.driver import Driver, Outcome, log
@@ -24,8 +24,7 @@ FAIR_S = 0.01
 KINDS = frozenset(get_args(ProviderErrorKind))
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """A protocol as registered: references of its functions (0: none)."""
 
     owner: str
@@ -35,8 +34,7 @@ class Registration:
     close: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """What a protocol's http may use without seeing it."""
 
     settings: ProviderSettings

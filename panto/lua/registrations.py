@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from panto.lua.bridge import Ref, plain_text
 from panto.lua.driver import Driver, Outcome, Scope, log
 from panto.lua.hooks import Listener, Listeners
 from panto.lua.protocol import LuaProvider, Registration, Streams
-from panto.lua.tool import Workshop, tool_of
+from panto.lua.tool import Workshop, tool_of, until_deadline
 from panto.providers.http import Http
 from panto.providers.model import ProviderSettings
 from panto.providers.protocols import Protocols
@@ -28,8 +29,7 @@ COMPLETE_S = 1.0
 Spec = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Registries:
+class Registries(Struct, frozen=True):
     """Where registrations go. `changed`: the contributions to the screen are others now; `cwd` of a lane;
     `add_provider(name, table)`: a provider that needs no config, unless there is one of that name. `pool`: workers."""
 
@@ -42,8 +42,7 @@ class Registries:
     pool: Callable[[], WorkerPool]
 
 
-@dataclass(slots=True)
-class _Owned:
+class _Owned(Struct):
     """What one extension has registered."""
 
     refs: list[int] = field(default_factory=list)
@@ -109,7 +108,7 @@ class Registrations:
 
     async def _run_command(self, owner: str, name: str, ref: int, arguments: str, context: CommandContext) -> None:
         scope = self._driver.scope(owner, context.agent, key=context.effect)
-        self._shop.components.open(context.effect, lambda text, view: None)
+        self._shop.components.open(context.effect, context.progress)
         stopped: asyncio.Future[Any] = asyncio.ensure_future(context.cancelled.wait())
         try:
             task = self._driver.start(
@@ -120,11 +119,14 @@ class Registrations:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not task.done.done():
                 self._driver.interrupt(scope)
-                await asyncio.wait({task.done}, timeout=0.5)
+                await until_deadline(task, context.deadline())
             outcome = task.done.result() if task.done.done() else Outcome(False, kind="cancelled", message="stopped")
         finally:
             stopped.cancel()
             self._end(scope, context.effect)
+        if outcome.kind == "cancelled" and context.cancelled.is_set():
+            context.show(f"/{name}: stopped")
+            return
         if not outcome.ok:
             log.warning("/%s of %s: %s\n%s", name, owner, outcome.message, outcome.traceback)
             raise ExtensionError(f"/{name}: {plain_text(outcome.message)}", owner, outcome.place)

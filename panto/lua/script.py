@@ -8,9 +8,10 @@ import signal
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from panto.lua import loader
 from panto.lua.api import files, http, models, processes
@@ -31,8 +32,7 @@ FOREVER_S = 1e9
 MEMORY_KB = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a script stands on. `on_owner` runs work where the agents live; `scheduler` and `catalog` are asked there.
 
     `say` takes log lines; `trees` are rock trees whose modules can be required; `env` holds no credentials.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from panto.schema.codec import canonical
 
 
-@dataclass(frozen=True, slots=True)
-class LuaSettings:
+class LuaSettings(Struct, frozen=True):
     """What the config says of extensions; all paths absolute.
 
     `shipped`: the folder of those that come with panto, and `active` the names of those to load. `rocks`: (module,
@@ -39,8 +39,7 @@ class LuaSettings:
         return canonical(table).decode() if table is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One extension to load: by a file (`main`), or as a module of a rock. `kind` says where it comes from."""
 
     name: str

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 GUARD_S = 0.1
 """CPU seconds that Lua code may run without a yield."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a task or callback ended: its values, or a failure with place and traceback."""
 
     ok: bool
@@ -25,8 +25,7 @@ class Outcome:
     retry_after: float | None = None
 
 
-@dataclass(eq=False, slots=True)
-class Scope:
+class Scope(Struct, eq=False):
     """What a task belongs to and ends with: a call, a stream, a command, or a whole extension."""
 
     id: int
@@ -39,8 +38,7 @@ class Scope:
     key: str = ""
 
 
-@dataclass(eq=False, slots=True)
-class LuaTask:
+class LuaTask(Struct, eq=False):
     """One coroutine under way."""
 
     id: int

@@ -8,8 +8,9 @@ import binascii
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from panto.lua.batch import Batches
 from panto.lua.bridge import Ref, plain_text
@@ -30,8 +31,7 @@ MARGIN_S = 0.03
 """Seconds before the Escape deadline at which a handler that has not returned is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workshop:
+class Workshop(Struct, frozen=True):
     """What all Lua tools share. `end_owner(effect)` ends the jobs that a call has opened and left running."""
 
     driver: Driver
@@ -119,18 +119,12 @@ class LuaTool:
                 )
             if not task.done.done():
                 self._shop.driver.interrupt(scope)
-                await self._until_deadline(task, context)
+                await until_deadline(task, context.deadline())
         finally:
             stopped.cancel()
         if not task.done.done():
             raise ToolFailure("cancelled by user", "cancelled", effects=self._effects)
         return task.done.result()
-
-    async def _until_deadline(self, task: LuaTask, context: ToolContext) -> None:
-        deadline = context.deadline()
-        left = 0.5 if deadline is None else deadline - MARGIN_S - time.monotonic()
-        if left > 0:
-            await asyncio.wait({task.done}, timeout=left)
 
     @property
     def _effects(self) -> Any:
@@ -168,6 +162,13 @@ class LuaTool:
         except UsageError as e:
             log.warning("tool %s of %s: details: %s", self.spec.name, self._owner, e.message)
             return None
+
+
+async def until_deadline(task: LuaTask, deadline: float | None) -> None:
+    """Give a handler that was asked to end the time until just before `deadline` (monotonic seconds)."""
+    left = 0.5 if deadline is None else deadline - MARGIN_S - time.monotonic()
+    if left > 0:
+        await asyncio.wait({task.done}, timeout=left)
 
 
 def tool_of(

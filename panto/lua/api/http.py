@@ -6,9 +6,10 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from panto.lua.driver import Driver, LuaTask
 from panto.lua.protocol import Endpoint
@@ -18,8 +19,7 @@ from panto.schema.errors import ProviderError, UsageError
 LARGEST = 32 << 20
 
 
-@dataclass(slots=True)
-class _Body:
+class _Body(Struct):
     """A response's unread body."""
 
     chunks: AsyncIterator[bytes]

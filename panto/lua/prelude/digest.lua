@@ -1,56 +1,25 @@
 -- derive_id: a name made from what it is about. SHA-256 in Lua, so that it works anywhere, also outside a task.
 local H = ...
-local format, byte, rep, char, unpack_bytes, pack_bytes = string.format, string.byte, string.rep, string.char,
-  string.unpack, string.pack
-local select, sub, pcall, setmetatable, floor = select, string.sub, pcall, setmetatable, math.floor
+local format, rep, unpack_bytes, pack_bytes = string.format, string.rep, string.unpack, string.pack
+local select, sub, pcall, setmetatable = select, string.sub, pcall, setmetatable
+local asks = H.asks
 
--- The first 32 bits of the fractional parts of roots of primes, computed instead of listed.
-local K, START = {}, {}
-do
-  local function root(prime, degree) -- floor of the root times 2^32, in integers
-    local low, high = 0, 1 << 38
-    local function above(x) -- x^degree > prime * 2^(32 * degree), without leaving 64 bits
-      local whole, part = x >> 32, x & 0xffffffff
-      local limbs = { part, whole }
-      local product = { part, whole }
-      for _ = 2, degree do
-        local sum, carry = {}, 0
-        for i = 1, #product + 1 do
-          local low_part = (i <= #product and product[i] * limbs[1] or 0)
-          local shifted = (i > 1 and product[i - 1] * limbs[2] or 0)
-          local total = (low_part & 0xffffffff) + (shifted & 0xffffffff) + (carry & 0xffffffff)
-          sum[i] = total & 0xffffffff
-          carry = (total >> 32) + (low_part >> 32) + (shifted >> 32) + (carry >> 32)
-        end
-        product = sum
-      end
-      local top = 0
-      for i = #product, degree + 1, -1 do top = top << 32 | product[i] end
-      return top >= prime
-    end
-    while high - low > 1 do
-      local middle = (low + high) // 2
-      if above(middle) then high = middle else low = middle end
-    end
-    return low & 0xffffffff
-  end
-  local found, candidate = 0, 2
-  while found < 64 do
-    local prime = true
-    for d = 2, floor(candidate ^ 0.5) do
-      if candidate % d == 0 then
-        prime = false
-        break
-      end
-    end
-    if prime then
-      found = found + 1
-      K[found] = root(candidate, 3)
-      if found <= 8 then START[found] = root(candidate, 2) end
-    end
-    candidate = candidate + 1
-  end
-end
+local LONG = 512 -- bytes from which Python's SHA-256 is worth a question: Lua needs milliseconds for a file
+
+-- The first 32 bits of the fractional parts of the cube and square roots of the first primes.
+local K = {
+  0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+  0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+  0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+  0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+  0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+  0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+  0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+  0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+}
+local START = {
+  0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+}
 
 local function rotate(x, n) return (x >> n | x << 32 - n) & 0xffffffff end
 
@@ -76,6 +45,7 @@ end
 
 --- SHA-256 of a string as 64 lower-case hex digits.
 function H.sha256(text)
+  if #text > LONG then return asks.sha256(text) end
   local state = { START[1], START[2], START[3], START[4], START[5], START[6], START[7], START[8] }
   local length = #text
   text = text .. '\x80' .. rep('\0', (55 - length) % 64) .. pack_bytes('>I8', length * 8)
