@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,17 @@ def inside(
             return result
 
     return asyncio.run(main())
+
+
+def repository(folder: Path, *, before: str = "total = 1\n", after: str = "total = 1 + 1\n") -> Path:
+    """A git repository with one commit of shop.py and a change to it that is not committed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "shop.py"
+    file.write_text(before)
+    for words in ("init -q", "add shop.py", "commit -q -m first"):
+        subprocess.run(["git", *words.split()], cwd=folder, check=True, capture_output=True)
+    file.write_text(after)
+    return folder
 
 
 async def nothing_left(at: Home) -> None:

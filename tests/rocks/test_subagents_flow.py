@@ -9,7 +9,7 @@ import pytest
 
 from panto.schema import ops
 from panto.schema.messages import Request
-from tests.rocks.crew import ROCK, crew, inside, said
+from tests.rocks.crew import ROCK, crew, inside, repository, said
 
 
 def told(at: Any) -> list[str]:
@@ -272,7 +272,7 @@ def test_a_failed_step_skips_what_needs_it_and_both_are_named(tmp_path: Path) ->
         (('prompt = "fail"', 'prompt = "{{steps.last.text}}"'), 0, "need each other in a circle"),
         (('needs = ["bad"]', 'needs = ["worse"]'), 12, "needs worse, which is not there"),
         (('profile = "worker"', 'profil = "worker"'), 26, "unknown key profil"),
-        (("worker = true", 'worker = true\nprofile = "x"'), 9, "either profile or worker"),
+        (("worker = true", 'worker = true\nprofile = "x"'), 9, "either profile, worker = true or diff"),
         (('type = "integer"', 'pattern = "x"'), 14, "the keyword pattern is not supported"),
         (("limit = 2", "limit = "), 28, "a value expected"),
     ],
@@ -318,10 +318,11 @@ def review_crew(request: Request) -> Mapping[str, Any]:
 def test_the_shipped_workflows_do_what_they_say(tmp_path: Path) -> None:
     async def work(at: Any) -> list[dict[str, Any]]:
         await at.house.prompt("go")
-        texts = [str(r["text"]) for r in at.house.results() if "agent" not in r]
+        texts = [str(r["text"]) for r in at.house.results_in_call_order() if "agent" not in r]
         return [json.loads(text) for text in texts]
 
-    calls = [("review", {"diff": "HEAD~1"}), ("map", {"question": "what is it?", "files": "*.py"})]
+    repository(tmp_path / "work")
+    calls = [("review", {}), ("map", {"question": "what is it?", "files": "*.py"})]
     turn = {"calls": [c for n, i in calls for c in called("workflow", name=n, inputs=i)["calls"]]}
     review, mapped = inside(tmp_path, crew(turn, child=review_crew), work)
     assert review["status"] == "completed" and "adds twice" in review["text"]

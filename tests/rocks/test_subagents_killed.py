@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.rocks.crew import repository
+
 HERE = Path(__file__).parent.parent.parent
 
 
@@ -79,6 +81,7 @@ def test_a_killed_workflow_does_not_run_its_finished_steps_again(
 ) -> None:
     call = {"calls": [{"name": "subagents.workflow", "arguments": {"name": name, "inputs": inputs}}]}
     plan = {"call": call, "hang": [hang], "files": ["a.py", "b.py", "c.py"]}
+    repository(tmp_path / "work")
     results, before, after = killed_and_continued(tmp_path, plan, lambda seen: len(seen) == first)
     assert sum(before.values()) == first
     assert sum(after.values()) == 2, after  # the one that hung, and the last step

@@ -33,7 +33,7 @@ end
 it('registers its tools, commands and what a task may hold', function()
   local host = crew()
   is(host.require('panto-subagents.text').keys(host.ext.registered),
-    { 'agents.resume', 'subagents.lua', 'subagents.models', 'subagents.run', 'subagents.workflow' })
+    { 'agents.resume', 'subagents.lua', 'subagents.models', 'subagents.run', 'subagents.workflow', 'workflows.resume' })
   has(host.ext.registered['subagents.run'].description, '- explore: d')
   is({ host.ext.registered['subagents.run'].replay, host.ext.registered['subagents.lua'].approval }, { true, 'command' })
 end)

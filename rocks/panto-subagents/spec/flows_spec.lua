@@ -105,9 +105,88 @@ it('gives scripts their agents, their steps, and errors with an id', function()
 end)
 
 it('takes words of a command as inputs', function()
-  local words = made { files = FILES }.require('panto-subagents.flow').words
+  local words = made { files = FILES }.require('panto-subagents.by_hand').words
   local graph = { inputs = { question = { required = true }, files = {} } }
   is(words(graph, 'files="a b" what is  it?'), { files = 'a b', question = 'what is it?' })
   is(words(graph, "files='*.py'"), { files = '*.py' })
   is(words(graph, ''), {})
+end)
+
+local function typed(host, command, args, effect, each_round)
+  return host.run(function() return host.ext.registered[command].handler(args, t.stub.context(host, effect)) end, each_round)
+end
+
+it('goes on with a workflow that was stopped: finished steps stay, agents go on where they were', function()
+  local slow = true
+  local host = made { files = FILES, reply = function(_, p, spec)
+    if spec.dispatch_tools == false then return answers('{"n": 2}') end
+    if p == 'y' and slow then return { text = 'half', rounds = 'never' } end
+    return { text = p == 'a 1' and '["x", "y"]' or 'did ' .. p }
+  end }
+  local said = typed(host, 'workflow:w', '', 'e', function(round)
+    if round == 60 then
+      host.interrupted = true
+      host.scheduler.interrupt()
+    end
+  end)
+  is(said, 'workflow w stopped: 1 of 3 steps finished; /workflows.resume goes on with it')
+  is({ #host.turns, #host.submitted }, { 3, 0 })
+  slow, host.interrupted = false, false
+  has(typed(host, 'workflows.resume', '', 'again'), 'workflow w completed')
+  is(#host.turns, 5)
+  has(host.turns[4].prompt, 'Go on where you were')
+  is(host.turns[4].agent, host.turns[3].agent)
+  has(host.submitted[1].prompt, 'The workflow w has finished.')
+  is(typed(host, 'workflows.resume', '', 'more'), 'no workflow waits to be continued')
+end)
+
+it('tries again what had failed when a workflow is taken up again', function()
+  local down = true
+  local host = made { files = FILES, reply = function(_, p, spec)
+    if spec.dispatch_tools == false then return answers('{"n": 2}') end
+    if down then return { status = 'failed', error = { kind = 'network', message = 'no answer' } } end
+    return { text = '["x"]' }
+  end }
+  has(typed(host, 'workflow:w', '', 'e'), 'workflow w failed: 0 of 3 steps finished')
+  down = false
+  has(typed(host, 'workflows.resume', 'w', 'again'), 'workflow w completed')
+  is(typed(host, 'workflows.resume', 'v', 'more'), 'no workflow v waits to be continued')
+end)
+
+it('names a workflow that ended with panto, and leaves calls to their turn', function()
+  local host = made { files = FILES }
+  local running = function(effect, command)
+    table.insert(host.facts, { kind = 'workflow', value = { effect = effect, name = 'w', inputs = {}, state = 'running', command = command } })
+  end
+  running('call', nil)
+  running('typed', true)
+  local runs = host.require('panto-subagents.runs')
+  local house = { running = {} }
+  is({ #runs.unfinished(house), runs.unfinished(house)[1].effect }, { 1, 'typed' })
+  house.running.typed = true
+  is(#runs.unfinished(house), 0)
+end)
+
+it('reads a change without a question, and only that', function()
+  local host = made { exec = function(spec)
+    local line = table.concat(spec.argv, ' ')
+    if line:find('ls-files', 1, true) then return { code = 0, signal = 0, stdout = 'new.py\0', stderr = '' } end
+    if line:find('nowhere', 1, true) then return { code = 128, signal = 0, stdout = '', stderr = 'fatal: bad revision' } end
+    return { code = 0, signal = 0, stdout = line:find('v1..v2', 1, true) and '' or '+ a line\n', stderr = '' }
+  end }
+  local change = host.require('panto-subagents.change')
+  has(host.run(function() return change.read('/w', 'HEAD') end), 'new.py')
+  is(host.run(function() return change.read('/w', 'HEAD~1 -- src') end), '+ a line\n')
+  t.fails(function() host.run(function() change.read('/w', 'v1..v2') end) end, 'there is no change')
+  t.fails(function() host.run(function() change.read('/w', 'nowhere') end) end, 'git: fatal: bad revision')
+  local function refused(words) t.fails(function() change.arguments(words) end, 'expected') end
+  refused('--output=x')
+  refused('HEAD --no-index')
+  refused('-O/tmp/x')
+  refused('HEAD -- /etc/passwd')
+  refused('HEAD -- ../other')
+  refused('HEAD -- a/../../b')
+  refused('HEAD -- :(top)x')
+  refused('/etc/passwd')
+  is((change.arguments('main...HEAD@{1} --staged -- a b/c')), { 'main...HEAD@{1}', '--staged', '--', 'a', 'b/c' })
 end)

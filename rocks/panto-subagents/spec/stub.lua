@@ -183,6 +183,7 @@ local function surface(host, json)
   end
   function panto.spawn(fn, options) return host.scheduler.spawn(fn, options) end
   function panto.sleep(ms) local till = host.rounds + ms // 100 host.wait(function() return host.rounds >= till end) end
+  function panto.exec(spec) return host.exec(spec) end
   function panto.log(...) table.insert(host.logged, table.concat({ ... }, ' ')) end
   function panto.agent(spec)
     host.wait(function() return true end)

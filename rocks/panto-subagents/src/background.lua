@@ -1,6 +1,7 @@
 -- Children nobody waits for: they belong to the session, go on after Escape, and report by a notice and a message.
 local panto = require('panto')
 local operations = require('panto-subagents.operation')
+local runs = require('panto-subagents.runs')
 local sessions = require('panto-subagents.sessions')
 local text = require('panto-subagents.text')
 local ext = panto.ext
@@ -34,26 +35,42 @@ function M.start(op, child)
   end, { detached = true })
 end
 
---- now: a task names those that an earlier process left running, and continues none.
+local function lost_agents(house)
+  local names, order, out = {}, {}, {}
+  for _, fact in ipairs(ext.session.entries('background')) do
+    if fact.state == 'running' then
+      if not names[fact.id] then order[#order + 1] = fact.id end
+      names[fact.id] = fact.name
+    else
+      names[fact.id] = nil
+    end
+  end
+  for _, id in ipairs(order) do
+    if names[id] and not house.live[id] then out[#out + 1] = names[id] .. ' (' .. id:sub(1, 8) .. ')' end
+  end
+  return out
+end
+
+local function lost_workflows(house)
+  local out = {}
+  for _, run in ipairs(runs.unfinished(house)) do
+    if run.state == 'running' then out[#out + 1] = run.name end
+  end
+  return out
+end
+
+local function tell(names, what, hint)
+  if #names == 0 then return end
+  ext.ui.notify { text = 'stopped when panto ended: ' .. table.concat(names, ', '), hint = hint, key = what .. ':lost' }
+end
+
+--- now: a task names what an earlier process left running, and continues nothing.
 function M.name_lost(house)
   panto.spawn(function()
-    local names, order = {}, {}
-    for _, fact in ipairs(ext.session.entries('background')) do
-      if fact.state == 'running' then
-        if not names[fact.id] then order[#order + 1] = fact.id end
-        names[fact.id] = fact.name
-      else
-        names[fact.id] = nil
-      end
-    end
-    local out = {}
-    for _, id in ipairs(order) do
-      if names[id] and not house.live[id] then out[#out + 1] = names[id] .. ' (' .. id:sub(1, 8) .. ')' end
-    end
-    if #out > 0 then
-      ext.ui.notify { text = 'stopped when panto ended: ' .. table.concat(out, ', '),
-        hint = '/agents.resume ID TEXT goes on with one', key = 'agents:lost' }
-    end
+    tell(lost_agents(house), 'agents', '/agents.resume ID TEXT goes on with one')
+    local workflows = lost_workflows(house)
+    for i, name in ipairs(workflows) do workflows[i] = 'workflow ' .. name end
+    tell(workflows, 'workflows', '/workflows.resume goes on with the last one')
   end, { detached = true })
 end
 

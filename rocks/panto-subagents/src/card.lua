@@ -58,6 +58,13 @@ function Card:touch()
   end)
 end
 
+--- now: it will not change any more; it is shown as it ended.
+function Card:close()
+  if not self.handle then return end
+  self:fill()
+  self.handle:invalidate()
+end
+
 local function short_model(label)
   return label:match(':(.+)$') or label
 end

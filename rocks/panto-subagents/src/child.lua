@@ -212,11 +212,30 @@ local function follow(child, limits)
     local over = panto.wait({ settled }, LOOK_MS)
     local event = job:next_event()
     while event do
+      child.heard = true
       seen(child, event, limits)
       event = job:next_event()
     end
     if over then return job:result() end
     if limits.seconds then watch_budget(child, limits) end
+  end
+end
+
+local GO_ON = 'You were stopped before you had finished. Go on where you were; what is done need not be done again.'
+
+-- Its turn; where the whole has been taken up again and this turn was over before, without success, the one after it.
+local function turns(child, choice, limits)
+  local spec, again = child.spec, child.op.again
+  for n = 0, again do
+    child.heard = false
+    child.job = child.agent:run_async {
+      prompt = n == 0 and spec.prompt or GO_ON, id = n == 0 and child:derive('turn') or child:derive('turn', n),
+      metadata = { model = choice.model, reasoning = choice.reasoning },
+      limits = limits, dispatch_tools = spec.dispatch_tools, detached = spec.background or nil,
+    }
+    local result = follow(child, limits)
+    if result.status == 'completed' or child.heard or n == again then return result end
+    child.job:close()
   end
 end
 
@@ -231,14 +250,10 @@ local function work(child)
   child.row.model = choice.model
   local limits = limits_of(child)
   op.card:begin(child.row)
-  child.job = child.agent:run_async {
-    prompt = spec.prompt, id = child:derive('turn'), metadata = { model = choice.model, reasoning = choice.reasoning },
-    limits = limits, dispatch_tools = spec.dispatch_tools, detached = spec.background or nil,
-  }
-  local ok, result = pcall(follow, child, limits)
+  local ok, result = pcall(turns, child, choice, limits)
   if ok then return taken(child, result) end
   if text.kind(result) ~= 'cancelled' then
-    child.job:request_cancel()
+    if child.job then child.job:request_cancel() end
     error(result, 0)
   end
   child:conclude()

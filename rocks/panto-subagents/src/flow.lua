@@ -3,9 +3,11 @@ local panto = require('panto')
 local facts = require('panto-subagents.facts')
 local graphs = require('panto-subagents.graph')
 local operations = require('panto-subagents.operation')
+local runs = require('panto-subagents.runs')
 local schemas = require('panto-subagents.schema')
 local text = require('panto-subagents.text')
 local worker = require('panto-subagents.worker')
+local workflows = require('panto-subagents.workflows')
 local json = panto.json
 
 local M = {}
@@ -113,7 +115,8 @@ local function with_schema(op, step, prompt, key, name)
   end
 end
 
-local function once(op, step, prompt, key, name)
+local function once(op, step, prompt, key, name, scope)
+  if step.diff then return { text = require('panto-subagents.change').read(op.ctx.cwd, render(step.diff, scope)) } end
   if step.worker then
     local value = worker.run(op, { prompt = prompt, schema = step.schema, model = step.model, reasoning = step.reasoning,
       name = name, budget = require('panto-subagents.profiles').budget(step.budget) }, key)
@@ -126,9 +129,9 @@ local function once(op, step, prompt, key, name)
 end
 
 local function tried(op, step, scope, item)
-  local prompt, name, problem = render(step.prompt, scope), step.id .. (item > 0 and ' ' .. item or ''), nil
+  local prompt, name, problem = render(step.prompt or '', scope), step.id .. (item > 0 and ' ' .. item or ''), nil
   for attempt = 0, step.retries or 0 do
-    local ok, result = pcall(once, op, step, prompt, { step.id, item, attempt }, op:name(name))
+    local ok, result = pcall(once, op, step, prompt, { step.id, item, attempt }, op:name(name), scope)
     if ok then return result end
     problem = result
     if text.kind(problem) == 'cancelled' or op:cancelled() then break end
@@ -232,6 +235,7 @@ local function run_all(op, graph, inputs, done)
     functions[i] = function()
       for _, id in ipairs(step.needs) do tasks[at[id]]:await() end
       local known = done:get(step.id)
+      if known and op.again > 0 then op.card:finish(op.card:add(step.id), 'done', 'finished before') end
       states[step.id] = known or run_step(op, step, states, scope)
       local status = states[step.id].status
       if not known and (status == 'completed' or status == 'skipped' and not states[step.id].because) then
@@ -283,87 +287,24 @@ end
 function M.run(op, graph, given)
   local inputs = inputs_of(graph, given)
   local done = facts.of(op.effect)
+  runs.begin(op, graph.name, given)
   local states, scope = run_all(op, graph, inputs, done)
   local rows, status = steps_report(graph, states)
+  runs.finish(op, status)
   local said = status == 'completed' and output(graph, states, scope) or salvage(graph, states)
   return { status = status, text = text.cut(said, 100000, '\n… (cut)'), steps = rows }
-end
-
-local function find(house, name)
-  local graph = house.workflows[name]
-  if graph then return graph end
-  error({ kind = 'usage', message = 'there is no workflow ' .. tostring(name) .. '; there are: '
-    .. table.concat(text.keys(house.workflows), ', ') }, 0)
 end
 
 --- now: the handler of subagents.workflow.
 function M.handler(house)
   return function(args, ctx)
-    local graph = find(house, args.name)
+    local graph = workflows.get(house, args.name)
     local op = operations.new(house, ctx)
     local given = type(args.inputs) == 'table' and args.inputs ~= json.null and args.inputs or {}
     local report = op:during(M.run, op, graph, given)
     local out = op:reply(report)
     out.is_error = report.status == 'failed' or nil
     return out
-  end
-end
-
---- now: a command's words as inputs: name=value, quotes around values with spaces; the rest is the first input left.
-function M.words(graph, args)
-  local given, rest, at = {}, {}, 1
-  while true do
-    at = args:find('%S', at)
-    if not at then break end
-    local name, quote, after = args:match('^([%w_-]+)=(["\']?)()', at)
-    if name and graph.inputs[name] then
-      local value, stop
-      if quote ~= '' then
-        value, stop = args:match('^([^' .. quote .. ']*)' .. quote .. '?()', after)
-      else
-        value, stop = args:match('^(%S*)()', after)
-      end
-      given[name], at = value, stop
-    else
-      local word, stop = args:match('^(%S+)()', at)
-      rest[#rest + 1], at = word, stop
-    end
-  end
-  if #rest > 0 then
-    local names = text.keys(graph.inputs)
-    table.sort(names, function(a, b)
-      local ra, rb = graph.inputs[a].required == true, graph.inputs[b].required == true
-      if ra ~= rb then return ra end
-      return a < b
-    end)
-    for _, name in ipairs(names) do
-      if given[name] == nil then
-        given[name] = table.concat(rest, ' ')
-        break
-      end
-    end
-  end
-  return given
-end
-
---- now: the handler of /workflow:NAME. What it finds is said to the agent as a message.
-function M.command(house, name)
-  return function(args, ctx)
-    local graph = find(house, name)
-    local op = operations.new(house, ctx)
-    local report = M.run(op, graph, M.words(graph, args))
-    local lines = {}
-    for _, row in ipairs(report.steps) do
-      if row.status ~= 'completed' then
-        local why = row.error and ': ' .. row.error or row.because and ', ' .. row.because or ''
-        lines[#lines + 1] = row.id .. ': ' .. row.status .. why
-      end
-    end
-    local how = report.status == 'completed' and 'has finished' or 'has ' .. report.status
-    local said = 'The workflow ' .. name .. ' ' .. how
-      .. (#lines > 0 and ' (' .. table.concat(lines, '; ') .. ')' or '') .. '.\n\n' .. report.text
-    ctx.agent:submit { prompt = said, when = 'follow_up', id = panto.derive_id(ctx.effect_id, 'report') }
-    return 'workflow ' .. name .. ': ' .. report.status
   end
 end
 

@@ -5,7 +5,7 @@ local text = require('panto-subagents.text')
 local M = {}
 
 local TOP = { name = 'string', description = 'string', inputs = 'table', step = 'table', output = 'string' }
-local STEP = { id = 'string', profile = 'string', worker = 'boolean', prompt = 'string', needs = 'table', when = 'string',
+local STEP = { id = 'string', profile = 'string', worker = 'boolean', diff = 'string', prompt = 'string', needs = 'table', when = 'string',
   for_each = 'any', schema = 'any', retries = 'number', model = 'string', reasoning = 'string', limit = 'number',
   budget = 'any' }
 local INPUT = { description = 'string', default = 'any', required = 'boolean' }
@@ -67,8 +67,9 @@ local function read_step(graph, step, lines)
   if not id then fail(line, 'a step without id') end
   if not id:find('^[%w_-]+$') then fail(own.id or line, 'id: letters, digits, _ and - only: ' .. id) end
   if graph.by_id[id] then fail(own.id or line, 'the step ' .. id .. ' is there twice') end
-  if (step.profile ~= nil) == (step.worker == true) then fail(line, 'step ' .. id .. ': either profile or worker = true') end
-  if not step.prompt or not step.prompt:find('%S') then fail(line, 'step ' .. id .. ': prompt is missing') end
+  local kinds = (step.profile and 1 or 0) + (step.worker and 1 or 0) + (step.diff and 1 or 0)
+  if kinds ~= 1 then fail(line, 'step ' .. id .. ': either profile, worker = true or diff') end
+  if not step.diff and not (step.prompt and step.prompt:find('%S')) then fail(line, 'step ' .. id .. ': prompt is missing') end
   if step.retries and (step.retries < 0 or step.retries > 5) then fail(own.retries or line, 'retries: 0 to 5') end
   if step.worker and step.schema == nil then fail(line, 'step ' .. id .. ': a worker needs a schema') end
   graph.by_id[id] = step
@@ -92,7 +93,7 @@ local function link(graph, step, lines)
     end
     add(id, own.needs or line)
   end
-  for _, name in ipairs { 'prompt', 'when', 'for_each' } do
+  for _, name in ipairs { 'prompt', 'when', 'for_each', 'diff' } do
     for _, ref in ipairs(M.references(step[name])) do
       local id = check_reference(graph, name ~= 'for_each' and step or nil, ref, own[name] or line)
       if id then add(id, own[name] or line) end

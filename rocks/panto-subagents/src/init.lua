@@ -18,7 +18,7 @@ local function later(module, fn, house, name)
   return function(...) return require(module)[fn](house, name)(...) end
 end
 
-local house = { here = here, live = {} }
+local house = { here = here, live = {}, running = {} }
 local problems
 house.settings, problems = settings.read(ext.config())
 house.gate = gate.new(house.settings.max_running)
@@ -67,13 +67,18 @@ ext.register_tool {
 for name, workflow in pairs(house.workflows) do
   ext.register_command {
     name = 'workflow:' .. name, description = workflow.description, args = workflow.usage, replay = true,
-    handler = later('panto-subagents.flow', 'command', house, name),
+    handler = later('panto-subagents.by_hand', 'command', house, name),
   }
 end
 
 ext.register_command {
   name = 'agents.resume', description = 'goes on with an agent of this session', args = 'ID TEXT', replay = true,
   handler = background.resume(house),
+}
+
+ext.register_command {
+  name = 'workflows.resume', description = 'goes on with a workflow that was stopped', args = '[NAME]',
+  handler = later('panto-subagents.by_hand', 'resume', house),
 }
 
 ext.on('session_start', function() background.name_lost(house) end)

@@ -12,13 +12,14 @@ Operation.__index = Operation
 
 M.DEEPEST = 3
 
---- now: an operation of the call or command behind `ctx`. `shown` false: there is no card.
+--- now: an operation of the call or command behind `ctx`. `shown` false: there is no card. `again`: how often it has been
+--- taken up again after it was stopped or failed.
 function M.new(house, ctx, shown)
   local mine = house.live[ctx.agent.id]
   local depth = mine and mine.depth or ctx.agent.id == panto.ext.session_info().id and 0 or 1
   return setmetatable({ house = house, ctx = ctx, agent = ctx.agent, effect = ctx.effect_id, call = ctx.call_id,
     depth = depth, children = {}, limits = house.settings.operation, started = os.time(),
-    card = cards.new(shown ~= false and ctx.call_id and ctx or nil) }, Operation)
+    again = 0, card = cards.new(shown ~= false and ctx or nil) }, Operation)
 end
 
 --- now: has the person asked to stop?

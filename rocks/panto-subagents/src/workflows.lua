@@ -14,6 +14,14 @@ end
 --- now: a workflow from its text, or nil and what is wrong with file and line.
 function M.parse(path, source) return graphs.parse(path, source, compile) end
 
+--- now: a workflow by name. Raises where there is none.
+function M.get(house, name)
+  local graph = house.workflows[name]
+  if graph then return graph end
+  error({ kind = 'usage', message = 'there is no workflow ' .. tostring(name) .. '; there are: '
+    .. table.concat(text.keys(house.workflows), ', ') }, 0)
+end
+
 local function usage(graph)
   local parts = {}
   for _, name in ipairs(text.keys(graph.inputs)) do
