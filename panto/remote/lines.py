@@ -118,7 +118,7 @@ class Lines:
                 self.say(f"({update.cause}. Trying again in {words.seconds(update.wait_s)}.)")
             case sg.Noticed():
                 self.say(f"Note: {update.text}" + (f" {update.hint}" if update.hint else ""))
-            case sg.ShellRun(outcome=outcome) if outcome is not None:
+            case sg.ShellRun(outcome=outcome, slash=False) if outcome is not None:
                 self.say("\n".join(words.shell_lines(update.command, outcome)))
                 self._ready()
             case sg.Asked(over=True):

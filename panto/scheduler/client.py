@@ -14,6 +14,7 @@ from panto.scheduler.commands import BUILTIN, CommandContext, Commands
 from panto.scheduler.feed import Feed
 from panto.scheduler.queries import answer
 from panto.scheduler.scheduler import Scheduler
+from panto.scheduler.shown import Shown
 from panto.scheduler.switching import Switching
 from panto.scheduler.viewed import Viewed
 from panto.schema import ops, queries
@@ -232,15 +233,21 @@ class LocalClient(Switching):
     async def _command(self, op: ops.RunCommand) -> None:
         agent = self.find(op.agent)
         command, arguments = self.commands.find(op.text)
-        name = new_id()
-        if command.owner != BUILTIN:  # an extension's command is a durable input of its own
-            body = stage_text(op.text)
-            await agent.session.commit(
-                SubmitInput(input=name, body=body.digest, source="command"),
-                WithdrawInput(input=name, returned=False),
-                bodies=(body,),
+        if command.owner == BUILTIN:
+            await command.run(arguments, CommandContext(agent.id, derive_id("command", new_id()), self.show))
+            return
+        name, body = new_id(), stage_text(op.text)  # an extension's command is a durable input of its own
+        await agent.session.commit(
+            SubmitInput(input=name, body=body.digest, source="command"),
+            WithdrawInput(input=name, returned=False),
+            bodies=(body,),
+        )
+        with agent.mailbox.aside() as control, Shown(agent.id, f"command-{name}", op.text, self._hear) as shown:
+            effect = derive_id("command", name)
+            at = CommandContext(
+                agent.id, effect, self.show, control.interrupt, shown.progress, lambda: control.deadline
             )
-        await command.run(arguments, CommandContext(agent.id, derive_id("command", name), self.show))
+            await command.run(arguments, at)
 
     async def _shell(self, op: ops.RunShell) -> None:
         """A person's own command: shown as it runs, its output kept for the next prompt unless hidden."""

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from panto.schema.errors import UsageError
 from panto.schema.queries import CommandRow
+from panto.schema.view import View
 
 BUILTIN = "panto"
 """The owner of built-in commands."""
@@ -20,13 +21,16 @@ Show = Callable[[str], None]
 class CommandContext:
     """Where a command runs: the agent's session id, the effect its durable input stands for, how it is stopped.
 
-    `show` puts text before the person.
+    `show` puts text before the person; `progress(text, view)` says how far it is. Once `cancelled` is set it has until
+    `deadline()` (monotonic seconds).
     """
 
     agent: str
     effect: str
     show: Show
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    progress: Callable[[str, View | None], None] = lambda text, view: None
+    deadline: Callable[[], float | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

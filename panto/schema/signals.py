@@ -92,12 +92,16 @@ class ToolProgressed(Value, frozen=True, tag="tool_progressed"):
 
 
 class ShellRun(Value, frozen=True, tag="shell_run"):
-    """A person's own command began (`outcome` None) or ended; what it prints meanwhile is ToolProgressed of `id`."""
+    """A person's own command began (`outcome` None) or ended; what it prints meanwhile is ToolProgressed of `id`.
+
+    `slash`: an extension's slash command that shows how far it is, not one of the shell.
+    """
 
     agent: str
     id: str
     command: str
     outcome: ToolOutcome | None = None
+    slash: bool = False
 
 
 class SessionOwner(Value, frozen=True):

@@ -70,8 +70,13 @@ class Call:
 
     @property
     def agents(self) -> bool:
-        """Whether it shows as a card of child agents."""
-        return bool(self.children) or self.verb == "agents"
+        """Whether it shows as a card of child agents: a call of theirs, or a slash command's card of cards."""
+        if self.children or self.verb == "agents":
+            return True
+        if not self.name.startswith("/"):
+            return False
+        view = self.view or (self.outcome.view if self.outcome is not None else None)
+        return isinstance(view, CardView) and any(isinstance(child, CardView) for child in view.children)
 
     @property
     def quiet(self) -> bool:

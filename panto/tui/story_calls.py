@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Literal
 
 from panto.schema import events as e
 from panto.schema import messages as m
 from panto.schema.bodies import ResultBody, TextBody, ToolOutcome
 from panto.schema.signals import Fact, ShellRun
-from panto.schema.view import View
+from panto.schema.view import CardView, View
 from panto.tui import units
 from panto.tui.calls import READING, Call, Child
 from panto.tui.items import Item, NoticeItem
@@ -76,13 +77,14 @@ class CallsPart(Base):
         """A person's own command: a card like any other command's, of no turn."""
         call = self.calls.get(run.id)
         if call is None:
-            call = self.calls[run.id] = Call(run.id, "bash", json.dumps({"command": run.command}), state="running")
+            name, _, words = run.command.partition(" ") if run.slash else ("bash", "", run.command)
+            call = self.calls[run.id] = Call(run.id, name, json.dumps({"command": words}), state="running")
             call.started = self._clock()
             self.call_items[run.id] = item = CallItem("", call)
             self.append(item)
         if run.outcome is not None:
             call.ended = self._clock()
-            call.settle("failed" if run.outcome.is_error else "done", run.outcome)
+            call.settle(_shell_end(run.outcome), run.outcome)
         self._touch_call(run.id)
 
     def pause_calls(self, paused: bool) -> None:
@@ -245,6 +247,14 @@ class CallsPart(Base):
         call = running[0]
         words = call.title if call.verb == "run" else f"{call.verb} {call.title}"
         return clean_line(words, 120) + time
+
+
+def _shell_end(outcome: ToolOutcome) -> Literal["done", "failed", "stopped"]:
+    """How a person's own command ended: a card says it itself."""
+    said = outcome.view.state if isinstance(outcome.view, CardView) else ""
+    if outcome.is_error or said == "failed":
+        return "failed"
+    return "stopped" if said == "stopped" else "done"
 
 
 def _timed(call: Call, fact: Fact, duration_ms: int) -> None:
