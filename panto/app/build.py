@@ -7,18 +7,18 @@ import contextlib
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from panto.agent.ports import Limits
-from panto.app import extensions, rooms
+from panto.app import extensions, rooms, trust
 from panto.app import hands as hands_
 from panto.app.catalog import Models
-from panto.app.ground import Ground
+from panto.app.ground import Ground, withheld
 from panto.app.log import Log
-from panto.scheduler import Agent, AgentSettings, LocalClient, Scheduler, Shared
+from panto.scheduler import Agent, LocalClient, Scheduler, Shared
 from panto.schema.client import Client
 from panto.schema.errors import Owned, UsageError
-from panto.schema.ops import Login, Op, SetMode, SetModel, Shutdown
+from panto.schema.ops import Login, Op, SetMode, SetModel, SetTrust, Shutdown
+from panto.schema.queries import AskTrust, Query
 from panto.schema.signals import Noticed, Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
@@ -28,6 +28,7 @@ Level = Literal["info", "attention", "wrong"]
 if TYPE_CHECKING:
     from panto.lua.extensions import Extensions
 
+A = TypeVar("A")
 MEASURE_S = 0.5
 """A server is asked for its window this long after the start, so that the first request goes first."""
 OWNED_HINT = "look on, fork it or take it over"
@@ -86,15 +87,11 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     if not start.attended and not listeners:
         _need_model(agent, models)
     client = House(scheduler, agent, files=rooms.Files(hands.spawner).search)
-    client.models, client.log, client.unheard = models, log, []
+    client.models, client.hands, client.log, client.unheard = models, hands, log, []
     house.push_async_callback(client.rest)
     shared.save_rule = client.save_rule
-    for text, hint in (*notices, *([(store.notice, "")] if store.notice else ())):
-        client.show(text, level="attention", hint=hint)
-    for name in found:
-        client.show(f"a model server runs on this machine: {name}", hint="/model picks a model")
-    if held is not None:
-        client.tell(Noticed(agent.id, held.message, "attention", OWNED_HINT, "owned", held.owner))
+    notices += [(store.notice, "")] if store.notice else []
+    _tell(client, start, notices, found, held)
     client.measure(agent.model)
     for command in rooms.commands(client, models):
         client.commands.register(command)
@@ -105,6 +102,18 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         if not start.attended or "model" in start.asked:
             _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
     return client
+
+
+def _tell(client: House, start: Start, notices: rooms.Notices, found: tuple[str, ...], held: Owned | None) -> None:
+    """What the person should know before anything else."""
+    for text, hint in notices:
+        client.show(text, level="attention", hint=hint)
+    if start.attended and (said := withheld(client.models.ground)):
+        client.show(said, level="attention", hint="/trust shows what it brings", key="trust")
+    for name in found:
+        client.show(f"a model server runs on this machine: {name}", hint="/model picks a model")
+    if held is not None:
+        client.tell(Noticed(client.primary, held.message, "attention", OWNED_HINT, "owned", held.owner))
 
 
 def _shared(
@@ -124,14 +133,7 @@ def _shared(
         catalog=models.catalog,
         complete=hands_.warming(hands),
         registry=Registry(builtin_tools(hands)),
-        settings=AgentSettings(
-            limits=Limits(steps=config.limits.steps, cost=config.limits.budget_usd),
-            compact_at=config.compaction.threshold if config.compaction.auto else 0.0,
-            repeat=config.limits.repeat,
-            default_mode=config.mode,
-            default_model=default,
-            default_reasoning=config.reasoning,
-        ),
+        settings=rooms.agent_settings(ground, default),
         rules=rooms.rules(ground, notices),
         spool=rooms.spool(store),
         cwd=cwd,
@@ -154,6 +156,7 @@ class House(LocalClient):
     """The client, which keeps what is said while everything is built for its first reader, and ends extensions."""
 
     models: Models
+    hands: ToolSettings
     log: Log
     loaded: Extensions | None = None
     unheard: list[Update] | None = None
@@ -184,9 +187,19 @@ class House(LocalClient):
 
             self._beside(signing_in.sign_in(self, self.models, self.log, signing_in.check(self.models, op)))
             return
+        if isinstance(op, SetTrust):
+            from panto.app import trusting
+
+            await trusting.set_trust(self, op)
+            return
         await super().submit(op)
         if isinstance(op, SetModel):
             self.measure(op.model)
+
+    async def ask(self, query: Query[A]) -> A:
+        if isinstance(query, AskTrust):
+            return cast(A, (await asyncio.to_thread(trust.look, self.models.ground.paths)).shown())
+        return await super().ask(query)
 
     def save_rule(self, rule: str) -> None:
         """Adds an allow rule to the person's config, and says where. Raises ConfigError."""

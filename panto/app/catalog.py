@@ -35,7 +35,7 @@ class Models:
     """The catalogue, and the keys that belong to it."""
 
     def __init__(self, ground: Ground) -> None:
-        from panto.providers import Catalog, Http, NetworkSettings, Protocols, layered
+        from panto.providers import Catalog, Http, NetworkSettings, Protocols
 
         network = ground.config.network
         self.ground = ground
@@ -43,7 +43,7 @@ class Models:
         self.protocols = Protocols()
         self.protocols.register(tour.PROTOCOL, tour.make)
         self.http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
-        self.tables = layered(shipped(), {"tour": tour.TABLE}, _configured(ground))
+        self.tables = _tables(ground)
         self.catalog: Catalog = Catalog(
             self.tables,
             http=self.http,
@@ -66,6 +66,20 @@ class Models:
         found = await local.find(self.http, wanted)
         self.tables.update(found)
         return tuple(found)
+
+    def renew(self, ground: Ground) -> None:
+        """Take on other settings. Servers that were found and providers that extensions brought stay."""
+        before, after = _tables(self.ground), _tables(ground)
+        self.ground = ground
+        for name in before.keys() | after.keys():
+            if before.get(name) == after.get(name):
+                continue
+            if name in after:
+                self.tables[name] = after[name]
+            else:
+                self.tables.pop(name, None)
+            self.keys.pop(name, None)
+            self.catalog.renew(name)
 
     def variables(self) -> frozenset[str]:
         """Names of the variables that hold keys: no child process may see them."""
@@ -97,6 +111,13 @@ class Models:
 
     def _unusable(self, name: str, table: Mapping[str, Any]) -> str:
         return self.key(name, table).missing
+
+
+def _tables(ground: Ground) -> dict[str, Any]:
+    """All provider tables of files: what is shipped, then the settings."""
+    from panto.providers import layered
+
+    return layered(shipped(), {"tour": tour.TABLE}, _configured(ground))
 
 
 def _configured(ground: Ground) -> dict[str, Any]:

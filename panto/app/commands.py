@@ -81,24 +81,22 @@ def _config(arguments: Arguments, ground: Ground) -> int:
 
 
 def _trust(arguments: Arguments, ground: Ground) -> int:
+    from panto.remote.words import trust_lines
+
     no_more(arguments, 0)
     found, file = ground.trust, ground.paths.trust
-    if found.folder is None or not found.items:
-        print("This project brings nothing that would run: there is no .panto folder with anything in it.")
-        return 0
-    if arguments.has("--remove"):
+    shown = found.shown()
+    if found.items and arguments.has("--remove"):
         trust_.withdraw(found, file)
         print(f"{found.folder} is no longer trusted.")
         return 0
-    print(f"{found.folder} would bring:")
-    for item in found.items:
-        mark = "  (changed)" if item.path in found.changed else ""
-        print(f"  {_one_line(item.path)}: {_one_line(item.what)}{mark}")
-    if found.too_much:
-        say_error("it holds more than can be looked through, so it is not used", "make it smaller")
+    print("\n".join(trust_lines(shown)))
+    if not shown.folder:
+        return 0
+    if shown.why:
         return REFUSED
-    if found.agreed:
-        print("You have agreed to exactly this. panto trust --remove takes it back.")
+    if shown.agreed:
+        print("panto trust --remove takes it back.")
         return 0
     if not arguments.has("--yes") and not _agreed():
         print("Not trusted. panto works here without it.")
@@ -143,8 +141,3 @@ def _agreed() -> bool:
     if not sys.stdin or not sys.stdin.isatty():
         raise UsageError("nobody is here to answer", "panto trust --yes agrees to the list above")
     return input("Use it from now on? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _one_line(text: str) -> str:
-    """A project's own words may not move the cursor of whoever reads them."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

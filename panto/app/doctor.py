@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from panto.app.ground import Ground, notices
+from panto.app.ground import Ground, notices, withheld
 from panto.app.paths import shipped_extensions, shipped_rocks
 from panto.schema.errors import PantoError
 
@@ -73,7 +73,9 @@ def _places(ground: Ground) -> Iterator[Finding]:
         yield Finding("ok", f"settings in {paths.user_config}")
     else:
         yield Finding("ok", f"no settings yet; they would be in {paths.user_config}")
-    if ground.trust.items and ground.trust.agreed:
+    if said := withheld(ground):
+        yield Finding("note", said, "panto trust shows what it brings, and asks")
+    elif ground.trust.items:
         yield Finding("ok", f"{ground.trust.folder} is trusted")
     if paths.sessions is None:
         yield Finding("wrong", "no place for sessions: they live in memory only", "set PANTO_SESSION_DIR")

@@ -57,7 +57,7 @@ def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
     config, paths = ground.config, ground.paths
     project = paths.project if ground.trust.agreed else None
     named = [_place(text, layer) for key, text, layer in ground.loaded.added if key == ("extensions", "paths")]
-    places = {"config_dir": paths.config_dir, "project": paths.root if ground.trust.agreed else None}
+    places = {"config_dir": paths.config_dir, "project": paths.project_root if ground.trust.agreed else None}
     trees = [paths.data_dir / "rocks" if paths.data_dir else None, project / "rocks" if project else None]
     return LuaSettings(
         shipped=shipped_extensions(),

@@ -13,9 +13,10 @@ from panto.schema.errors import ConfigError
 
 @dataclass(frozen=True)
 class Ground:
-    """`problems` are to be shown, one line each; none of them stops anything."""
+    """`problems` are to be shown, one line each; none of them stops anything. `options`: the command line's."""
 
     paths: Paths
+    options: Mapping[str, str]
     loaded: config.Loaded
     trust: trust.Trust
     stored: dict[str, str]
@@ -33,7 +34,7 @@ class Ground:
 def read(paths: Paths, options: Mapping[str, str]) -> Ground:
     """Reads the files and layers them; `options` are the command line's. Never raises for what a file says."""
     # No settings can make a folder trusted, so trust is looked at first.
-    found = trust.look(paths.project, paths.trust)
+    found = trust.look(paths)
     layers = [config.file_layer(paths.user_config)]
     if found.agreed:
         layers.append(config.file_layer(paths.project_config))
@@ -46,14 +47,20 @@ def read(paths: Paths, options: Mapping[str, str]) -> Ground:
         stored = credentials.read(paths.credentials)
     except ConfigError as e:
         problems.append(e)
-    return Ground(paths, loaded, found, stored, tuple(problems))
+    return Ground(paths, options, loaded, found, stored, tuple(problems))
 
 
 def notices(ground: Ground) -> list[tuple[str, str]]:
-    """What the person should know before anything else: pairs of a line and the way out."""
-    out = [(problem.message, problem.hint) for problem in ground.problems]
-    if ground.trust.withheld:
-        folder = ground.trust.folder
-        said = "changed since you agreed to it" if ground.trust.changed else "not trusted yet"
-        out.append((f"{folder} is {said}: nothing in it is used", "panto trust shows what it would run and asks"))
-    return out
+    """What of the settings is not right: pairs of a line and the way out."""
+    return [(problem.message, problem.hint) for problem in ground.problems]
+
+
+def withheld(ground: Ground) -> str:
+    """What the person should know about a project that is not trusted; "" where there is nothing to say."""
+    found = ground.trust
+    if not found.withheld:
+        return ""
+    first = found.items[0].path
+    more = f" and {len(found.items) - 1} more" if len(found.items) > 1 else ""
+    said = "changed since you agreed to it" if found.changed else "not trusted yet"
+    return f"{found.folder} is {said}: {first}{more} {'are' if more else 'is'} not used"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PROJECT_FOLDER = ".panto"
+OTHERS = (".claude/agents", ".agents/agents")
+"""Where other programs keep profiles of agents, beside `.panto`."""
 
 
 def shipped_extensions() -> Path:
@@ -72,6 +74,21 @@ class Paths:
         """The project's `.panto` folder; nothing in it may be used before it is trusted."""
         found = project_folder(self.cwd, self.root)
         return None if found is not None and found == self.config_dir else found
+
+    @property
+    def project_root(self) -> Path:
+        """The folder the project's own things lie in: the one that holds `.panto`, else the repository's root."""
+        return self.project.parent if self.project else self.root
+
+    @cached_property
+    def brought(self) -> tuple[Path, ...]:
+        """The project's folders from which something would run or be read as an agent's instructions."""
+        home = self.environ.get("HOME", "")
+        if home and os.path.realpath(home) == os.path.realpath(self.project_root):
+            others: list[Path] = []  # they are the person's own
+        else:
+            others = [folder for name in OTHERS if (folder := self.project_root / name).is_dir()]
+        return (*((self.project,) if self.project else ()), *others)
 
     @cached_property
     def config_dir(self) -> Path | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from panto.agent.approval import Rule
+from panto.agent.ports import Limits
 from panto.agent.prompt import Part
 from panto.app import config_edit, tour
 from panto.app.ground import Ground
-from panto.scheduler import Command, CommandContext
-from panto.schema import ops
+from panto.scheduler import AgentSettings, Command, CommandContext
+from panto.schema import ops, queries
 from panto.schema.errors import ConfigError, UsageError
 from panto.tools.instructions import find as instructions
 
@@ -44,6 +45,19 @@ def rules(ground: Ground, notices: Notices) -> tuple[Rule, ...]:
         except UsageError as e:
             notices.append((f"{layer}: permissions.{effect}: {e.message}", e.hint))
     return tuple(out)
+
+
+def agent_settings(ground: Ground, default: str) -> AgentSettings:
+    """What the settings say of agents; `default` is the model of those that have none of their own."""
+    config = ground.config
+    return AgentSettings(
+        limits=Limits(steps=config.limits.steps, cost=config.limits.budget_usd),
+        compact_at=config.compaction.threshold if config.compaction.auto else 0.0,
+        repeat=config.limits.repeat,
+        default_mode=config.mode,
+        default_model=default,
+        default_reasoning=config.reasoning,
+    )
 
 
 def spool(store: Store) -> str:
@@ -134,7 +148,6 @@ async def export(store: Store, session: str, path: str, cwd: str) -> str:
 
 def commands(client: LocalClient, models: Models) -> Iterable[Command]:
     """Slash commands that stand on this room."""
-    ground = models.ground
 
     async def start_tour(arguments: str, at: CommandContext) -> None:
         await client.submit(ops.SetModel(tour.MODEL, agent=at.agent))
@@ -145,7 +158,7 @@ def commands(client: LocalClient, models: Models) -> Iterable[Command]:
 
         from panto.app import doctor
 
-        at.show(await asyncio.to_thread(doctor.report, ground))
+        at.show(await asyncio.to_thread(doctor.report, models.ground))
 
     async def providers(text: str) -> tuple[str, ...]:
         from panto.app.login import providers
@@ -159,7 +172,16 @@ def commands(client: LocalClient, models: Models) -> Iterable[Command]:
         else:
             at.show(f"in another terminal: panto login {arguments}   (the key is checked and stored; then /model)")
 
+    async def show_trust(arguments: str, at: CommandContext) -> None:
+        """Where a client puts the list before the person itself, this is not reached."""
+        from panto.remote.words import trust_lines
+
+        shown = await client.ask(queries.AskTrust())
+        hint = "" if shown.agreed or not shown.folder else "\npanto trust, in another terminal, agrees to it"
+        at.show("\n".join(trust_lines(shown)) + hint)
+
     return (
+        Command("trust", "what this project brings, and whether it is used", show_trust),
         Command("tour", "panto shows itself, offline, in two minutes", start_tour),
         Command("doctor", "what works, what is missing, and how to mend it", examine),
         Command("login", "give panto a provider's key", login, "provider", complete=providers),
@@ -167,6 +189,6 @@ def commands(client: LocalClient, models: Models) -> Iterable[Command]:
 
 
 __all__ = [
-    "NOWHERE", "Files", "close_hands", "close_store", "commands", "export", "instructions", "platform",
-    "replaced_parts", "rules", "save_model", "save_rule", "spool",
+    "NOWHERE", "Files", "agent_settings", "close_hands", "close_store", "commands", "export", "instructions",
+    "platform", "replaced_parts", "rules", "save_model", "save_rule", "spool",
 ]  # fmt: skip

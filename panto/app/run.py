@@ -36,13 +36,16 @@ def _headless(arguments: Arguments, ground: Ground) -> int:
     if not prompt and not going_on and not conversation:
         raise UsageError("no prompt", "panto -p PROMPT, or pipe text into panto -p")
     output = arguments.get("--output", "text")
+    notices = ground_.notices(ground)
+    if not conversation and (said := ground_.withheld(ground)):  # else the session itself tells it
+        notices.append((said, "panto trust shows what it brings, and asks"))
     task = headless.Task(
         prompt or None,
         "json" if output == "json" else "stream-json" if output == "stream-json" else "text",
         conversation,
-        tuple(f"{said} ({hint})" if hint else said for said, hint in ground_.notices(ground)),
+        tuple(f"{said} ({hint})" if hint else said for said, hint in notices),
     )
-    for said, hint in ground_.notices(ground):
+    for said, hint in notices:
         say_error(said, hint)
     return drive(ground, arguments, lambda connect: headless.run(connect, task), attended=conversation)
 

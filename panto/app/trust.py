@@ -1,74 +1,75 @@
 """Folder trust: nothing of a project runs before its person agreed to a list of exactly what would.
 
-The agreement names every file under `.panto` by the digest of its content; it lies beside the user config, never in
-the project, and one changed byte ends it.
+The agreement names every file that counts by the digest of its content; it lies beside the user config, never in the
+project, and one changed byte ends it. AGENTS.md is no part of it: it is text for the model, and nothing more.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from panto.app import brought
+from panto.app.brought import Item
 from panto.app.config_edit import toml, write_atomically
+from panto.app.paths import Paths
 from panto.schema.errors import ConfigError
-
-MOST_FILES, MOST_BYTES = 20_000, 256 << 20
-"""A folder that brings more is not looked through, and not used: a link to `/` must not hold up the start."""
-
-_WHAT = {
-    "extensions": "Lua that runs inside panto",
-    "rocks": "Lua that runs inside panto",
-    "agents": "an agent's instructions",
-    "prompts": "a command's text",
-    "skills": "instructions for the model",
-    "themes": "colours",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing the project brings: its path below the folder, what it would do, and the digest of its content."""
-
-    path: str
-    what: str
-    digest: str
+from panto.schema.queries import ProjectTrust, TrustRow
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`items`: everything a folder brings. `agreed`: its person has agreed to exactly these."""
+    """What the project in `folder` brings. `agreed`: its person has agreed to exactly these items.
 
-    folder: Path | None
+    `changed`: paths that are new, other or gone since an earlier agreement. `why`: why it cannot be agreed to.
+    """
+
+    folder: Path
     items: tuple[Item, ...] = ()
     agreed: bool = False
     changed: tuple[str, ...] = ()
-    too_much: bool = False
+    why: str = ""
 
     @property
     def withheld(self) -> bool:
         """The project brings something, and it is not used."""
         return bool(self.items) and not self.agreed
 
+    @property
+    def seen(self) -> str:
+        """The digest of the list; "" where it cannot be agreed to."""
+        said = repr([(item.path, item.does, item.digest) for item in self.items])
+        return "" if self.why else hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()
 
-def look(project: Path | None, file: Path | None) -> Trust:
-    """What the `.panto` folder brings, and whether `trust.toml` holds an agreement to it. Reads only."""
-    if project is None:
-        return Trust(None)
+    def shown(self) -> ProjectTrust:
+        """The list as it is shown: a line for each thing that would happen, nothing in it that moves a cursor."""
+        gone = set(self.changed) - {item.path for item in self.items}
+        rows = [TrustRow(path, "is gone", True) for path in sorted(gone)]
+        rows += [TrustRow(item.path, does, item.path in self.changed) for item in self.items for does in item.does]
+        clean = tuple(TrustRow(_one_line(row.path), _one_line(row.what), row.changed) for row in rows)
+        folder = str(self.folder) if self.items else ""
+        return ProjectTrust(folder, clean, self.agreed and bool(self.items), self.seen if self.items else "", self.why)
+
+
+def look(paths: Paths) -> Trust:
+    """What the project brings, and whether `trust.toml` holds an agreement to it. Reads only."""
+    folder = paths.project_root
+    if not paths.brought:
+        return Trust(folder)
     try:
-        items = tuple(_Reader().items(project))
-    except _TooMuch:
-        return Trust(project, (Item(".", "more than can be looked through; it is not used", ""),), too_much=True)
-    old = _read(file).get(str(project.resolve()), {})
+        items = brought.items(folder, paths.brought)
+    except brought.TooMuch:
+        everything = Item(".", ("more than can be looked through; it is not used",), "")
+        return Trust(folder, (everything,), why="it is more than can be looked through, so it is not used")
+    old = _read(paths.trust).get(_name(folder), {})
     now = {item.path: item.digest for item in items}
     if old == now or not items:
-        return Trust(project, items, agreed=True)
+        return Trust(folder, items, agreed=True)
     changed = tuple(sorted(path for path in old.keys() | now.keys() if old.get(path) != now.get(path))) if old else ()
-    return Trust(project, items, False, changed)
+    why = "" if paths.trust else "there is no home folder to keep an agreement in"
+    return Trust(folder, items, False, changed, why)
 
 
 def agree(trust: Trust, file: Path | None) -> None:
@@ -81,90 +82,12 @@ def withdraw(trust: Trust, file: Path | None) -> None:
     _change(trust, file, None)
 
 
-class _TooMuch(Exception):
-    pass
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-class _Reader:
-    """Hashes what lies below a folder, within bounds."""
-
-    def __init__(self) -> None:
-        self.files, self.bytes = MOST_FILES, MOST_BYTES
-
-    def items(self, project: Path) -> Iterator[Item]:
-        for folder, names, files in os.walk(project):
-            names.sort()
-            links = [name for name in names if os.path.islink(os.path.join(folder, name))]
-            for name in sorted([*files, *links]):
-                path = Path(folder) / name
-                below = path.relative_to(project).as_posix()
-                yield Item(_printable(below), _what(path, below), self.digest(path))
-
-    def digest(self, path: Path) -> str:
-        """SHA-256 of the content; of a link also where it leads, since it could be exchanged."""
-        self.files -= 1
-        hashed = hashlib.sha256()
-        try:
-            if path.is_symlink():
-                hashed.update(b"link " + os.fsencode(os.readlink(path)) + b"\0")
-            if path.is_dir():
-                for inner in sorted(path.iterdir()):
-                    hashed.update(os.fsencode(inner.name) + b"\0" + self.digest(inner).encode())
-            elif path.is_file():
-                self._file(path, hashed)
-            else:  # a pipe or device would never end
-                return "no file"
-        except OSError as e:
-            return f"unreadable: {e.strerror}"
-        if self.files < 0:
-            raise _TooMuch
-        return hashed.hexdigest()
-
-    def _file(self, path: Path, hashed: hashlib._Hash) -> None:
-        with path.open("rb") as source:
-            while piece := source.read(1 << 20):
-                hashed.update(piece)
-                self.bytes -= len(piece)
-                if self.bytes < 0:
-                    raise _TooMuch
-
-
-def _printable(path: str) -> str:
-    """A path that is not UTF-8 in a form that TOML can hold, different for different bytes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def _what(path: Path, below: str) -> str:
-    if below != "config.toml":
-        return _WHAT.get(below.split("/")[0], "a file")
-    try:
-        table = tomllib.loads(path.read_bytes().decode("utf-8", "replace"))
-    except (OSError, tomllib.TOMLDecodeError):
-        return "settings (broken)"
-    runs = list(_commands(table))
-    return "settings" + (": " + ", ".join(runs) if runs else "")
-
-
-def _commands(table: dict[str, Any]) -> list[str]:
-    """What settings would run or open up, in words that show the exact text."""
-    out: list[str] = []
-    providers = table.get("providers")
-    for name, provider in providers.items() if isinstance(providers, dict) else ():
-        if isinstance(provider, dict):
-            out += [f"runs `{provider['key_command']}`"] if "key_command" in provider else []
-            out += [f"sends {name} requests to {provider['base_url']}"] if "base_url" in provider else []
-    extensions = table.get("extensions")
-    if isinstance(extensions, dict):
-        for kind in ("rocks", "paths"):
-            out += [f"loads {entry}" for entry in extensions.get(kind) or () if isinstance(entry, str)]
-    permissions = table.get("permissions")
-    if isinstance(permissions, dict) and isinstance(permissions.get("allow"), list):
-        out += [f"allows {rule}" for rule in permissions["allow"]]
-    if isinstance(table.get("mode"), str):
-        out.append(f"mode {table['mode']}")
-    if isinstance(table.get("tools"), dict):
-        out += [f"tools.{key} = {value}" for key, value in table["tools"].items()]
-    return out
+def _name(folder: Path) -> str:
+    return str(folder.resolve())
 
 
 def _read(file: Path | None) -> dict[str, dict[str, str]]:
@@ -179,12 +102,11 @@ def _read(file: Path | None) -> dict[str, dict[str, str]]:
 def _change(trust: Trust, file: Path | None, digests: dict[str, str] | None) -> None:
     if file is None:
         raise ConfigError("there is no home folder to keep trust in", "trust.toml", hint="set PANTO_CONFIG_DIR")
-    assert trust.folder is not None
     table = _read(file)
-    table.pop(str(trust.folder.resolve()), None)
+    table.pop(_name(trust.folder), None)
     if digests is not None:
-        table[str(trust.folder.resolve())] = digests
-    lines = ["# Folders whose .panto may be used, with the digests that were agreed to. `panto trust` writes it.\n"]
+        table[_name(trust.folder)] = digests
+    lines = ["# Folders and what of them may be used, with the digests that were agreed to. `panto trust` writes it.\n"]
     for folder, entry in sorted(table.items()):
         lines.append(f"\n[{toml(folder)}]\n")
         lines += [f"{toml(path)} = {toml(entry[path])}\n" for path in sorted(entry)]

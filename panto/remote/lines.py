@@ -14,7 +14,7 @@ from panto.schema import signals as sg
 from panto.schema.bodies import MessageBody, Question, ResultBody, ToolOutcome
 from panto.schema.client import Client
 from panto.schema.errors import PantoError
-from panto.schema.queries import AskHistory, AskStatus
+from panto.schema.queries import AskHistory, AskStatus, AskTrust
 from panto.schema.records import message_text
 
 HISTORY = 60
@@ -47,6 +47,7 @@ class Lines:
         self.partial = ""
         self.streamed = False
         self._key_for = ""
+        self._list_seen = ""
         self._leaving = False
         self._jobs: set[asyncio.Future[None]] = set()
 
@@ -184,6 +185,8 @@ class Lines:
             text = data.decode("utf-8", "replace").strip()
             if self._key_for:
                 await self._key(text)
+            elif self._list_seen:
+                await self._agree(text)
             elif text:
                 await self._typed(text)
             elif not self.active:
@@ -202,6 +205,8 @@ class Lines:
             self._key_for = text[7:].strip()
             self.say(f"Paste the key for {self._key_for} and press Enter. It is not shown. An empty line leaves it.")
             stdio.echo(False)
+        elif text == "/trust":
+            await self._trust()
         elif text == "/continue":
             await self._submit(ops.Continue())
         elif text == "/quit":
@@ -222,6 +227,30 @@ class Lines:
             await self._submit(ops.Login(provider, key))
         else:
             self.say("No key was given; nothing is changed.")
+        self._ready()
+
+    async def _trust(self) -> None:
+        """What the project brings, and whether it shall be used."""
+        shown = await self.client.ask(AskTrust())
+        for line in words.trust_lines(shown):
+            self.say(line)
+        if shown.agreed:
+            self.say("Type remove to take it back; anything else leaves it.")
+        elif shown.seen:
+            self.say("Type yes to use all of it from now on; anything else leaves it unused.")
+        self._list_seen = shown.seen
+        self._ready()
+
+    async def _agree(self, text: str) -> None:
+        """What was typed answers the list."""
+        seen, self._list_seen = self._list_seen, ""
+        word = text.lower()
+        if word in ("yes", "y"):
+            await self._submit(ops.SetTrust(True, seen))
+        elif word == "remove":
+            await self._submit(ops.SetTrust(False))
+        else:
+            self.say("Nothing is changed.")
         self._ready()
 
     async def _submit(self, op: ops.Op) -> None:

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.events import ToolCallFailed
+from panto.schema.queries import ProjectTrust
 from panto.schema.records import call_status, outcome_text
 from panto.schema.view import CardView, DiffView, ListView, ProgressView, TableView, TextView, View
 
@@ -100,3 +101,14 @@ def question_lines(question: Question) -> list[str]:
         lines.append(f"  {question.arguments}")
     always = f" | always (rule: {question.rule})" if question.rule else ""
     return [*lines, f"Type: once | session{always} | no | no and why"]
+
+
+def trust_lines(shown: ProjectTrust) -> list[str]:
+    """What a project brings, a line for each thing that would happen, and how things stand."""
+    if not shown.folder:
+        return ["This project brings nothing that would run."]
+    lines = [f"{shown.folder} brings:"]
+    lines += [f"  {row.path}: {row.what}{'  (changed)' if row.changed else ''}" for row in shown.rows]
+    if shown.agreed:
+        lines.append("You have agreed to exactly this.")
+    return [*lines, shown.why] if shown.why else lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,9 +40,12 @@ def talking(panto: Panto) -> Iterator[Talk]:
         panto.argv("--lines"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=panto.cwd,
         env=panto.environ(),
     )  # fmt: skip
+    mercy = threading.Timer(90, process.kill)  # what was heard until then is told, before the test's own limit
+    mercy.start()
     try:
         yield Talk(process)
     finally:
+        mercy.cancel()
         process.kill()
         process.communicate()
 

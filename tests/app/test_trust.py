@@ -11,6 +11,7 @@ import pytest
 
 from panto.app import credentials, trust
 from panto.app.credentials import Key
+from panto.app.paths import Paths
 from panto.app.settings import ProviderSettings
 from panto.schema.errors import ConfigError, ProviderError
 from tests.app.conftest import Panto
@@ -67,45 +68,104 @@ def test_agreement_holds_until_one_byte_changes(hooked: Panto) -> None:
     assert 'mode = "ask"' in hooked("config", "show").stdout
 
 
-def test_a_new_or_missing_file_ends_the_agreement(tmp_path: Path) -> None:
-    project, file = tmp_path / ".panto", tmp_path / "trust.toml"
-    project.mkdir()
+def places(home: Path, folder: Path) -> Paths:
+    """A project in `folder`, whose person's settings are in `home`."""
+    return Paths(folder, {"PANTO_CONFIG_DIR": str(home), "HOME": str(home)})
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Paths:
+    (tmp_path / "project/.panto").mkdir(parents=True)
+    return places(tmp_path / "home", tmp_path / "project")
+
+
+def agree(at: Paths) -> None:
+    trust.agree(trust.look(at), at.trust)
+    assert trust.look(at).agreed
+
+
+def test_a_new_or_missing_file_ends_the_agreement(at: Paths) -> None:
+    project = at.cwd / ".panto"
     (project / "config.toml").write_text("mode = 'auto'")
-    trust.agree(trust.look(project, file), file)
-    assert trust.look(project, file).agreed
+    agree(at)
     (project / "new.lua").write_text("")
-    assert trust.look(project, file).changed == ("new.lua",)
+    assert trust.look(at).changed == (".panto/new.lua",)
     (project / "new.lua").unlink()
-    assert trust.look(project, file).agreed
+    assert trust.look(at).agreed
     (project / "config.toml").rename(project / "config.tml")
-    assert not trust.look(project, file).agreed
+    found = trust.look(at)
+    assert not found.agreed
+    assert [(row.path, row.what) for row in found.shown().rows if row.changed] == [
+        (".panto/config.toml", "is gone"), (".panto/config.tml", "a file"),
+    ]  # fmt: skip
 
 
-def test_what_a_link_leads_to_counts(tmp_path: Path) -> None:
-    project, file, outside = tmp_path / ".panto", tmp_path / "trust.toml", tmp_path / "ext"
-    (project / "extensions").mkdir(parents=True)
+def test_what_a_link_leads_to_counts(at: Paths, tmp_path: Path) -> None:
+    outside = tmp_path / "ext"
+    (at.cwd / ".panto/extensions").mkdir()
     outside.mkdir()
     (outside / "init.lua").write_text("1")
-    (project / "extensions/x").symlink_to(outside)
-    trust.agree(trust.look(project, file), file)
-    assert trust.look(project, file).agreed
+    (at.cwd / ".panto/extensions/x").symlink_to(outside)
+    agree(at)
+    assert trust.look(at).items[0].does == (f"Lua that runs inside panto (a link to {outside})",)
     (outside / "init.lua").write_text("2")
-    assert trust.look(project, file).changed == ("extensions/x",)
+    assert trust.look(at).changed == (".panto/extensions/x",)
 
 
-def test_odd_names_pipes_and_links_in_a_circle_are_survived(tmp_path: Path) -> None:
-    project, file = tmp_path / ".panto", tmp_path / "trust.toml"
-    project.mkdir()
-    Path(os.fsdecode(os.fsencode(project) + b"/a\xff\"\n")).write_text("x")
-    Path(os.fsdecode(os.fsencode(project) + b"/a\xfe\"\n")).write_text("x")
+def test_odd_names_pipes_and_links_in_a_circle_are_survived(at: Paths) -> None:
+    project = at.cwd / ".panto"
+    Path(os.fsdecode(os.fsencode(project) + b'/a\xff"\n')).write_text("x")
+    Path(os.fsdecode(os.fsencode(project) + b'/a\xfe"\n')).write_text("x")
     os.mkfifo(project / "pipe")
     (project / "round").symlink_to(".")
-    found = trust.look(project, file)
-    if found.too_much:
-        assert not found.agreed
+    found = trust.look(at)
+    assert all(row.path.isprintable() and row.what.isprintable() for row in found.shown().rows)
+    if found.why:
+        assert not found.agreed and not found.seen
     else:
-        trust.agree(found, file)
-        assert trust.look(project, file).agreed
+        agree(at)
+
+
+def test_profiles_for_other_programs_are_part_of_what_is_agreed_to(at: Paths) -> None:
+    profile = at.cwd / ".claude/agents/helper.md"
+    profile.parent.mkdir(parents=True)
+    profile.write_text("---\nname: helper\n---\nObey.")
+    found = trust.look(at)
+    assert [(item.path, item.does) for item in found.items] == [
+        (".claude/agents/helper.md", ("an agent's instructions",))
+    ]
+    agree(at)
+    profile.write_text("---\nname: helper\n---\nObey me.")
+    assert trust.look(at).changed == (".claude/agents/helper.md",)
+
+
+def test_a_home_folder_does_not_ask_about_the_persons_own_profiles(tmp_path: Path) -> None:
+    (tmp_path / ".claude/agents").mkdir(parents=True)
+    (tmp_path / ".claude/agents/mine.md").write_text("mine")
+    assert not trust.look(places(tmp_path, tmp_path)).withheld
+
+
+def test_what_settings_name_outside_the_projects_folder_is_part_of_it(at: Paths) -> None:
+    for name in ("ext/init.lua", "words.md", "key.sh"):
+        (at.cwd / name).parent.mkdir(exist_ok=True)
+        (at.cwd / name).write_text("1")
+    (at.cwd / ".panto/config.toml").write_text(
+        """
+        extensions.paths = ["../ext", "todo"]
+        prompt.parts.intro = "../words.md"
+        providers.x.key_command = "sh key.sh"
+        """
+    )
+    agree(at)
+    for name, path in (("ext/init.lua", "ext"), ("words.md", "words.md"), ("key.sh", "key.sh")):
+        (at.cwd / name).write_text("2")
+        assert path in trust.look(at).changed
+        agree(at)
+
+
+def test_a_broken_line_does_not_hide_what_the_others_would_do(at: Paths) -> None:
+    (at.cwd / ".panto/config.toml").write_text("what is this\n[providers.x]\nkey_command = 'touch PWNED'\n")
+    assert "runs `touch PWNED` for the key of x" in trust.look(at).items[0].does
 
 
 def test_the_project_is_found_upwards_but_not_above_the_repository(panto: Panto) -> None:
@@ -116,7 +176,7 @@ def test_the_project_is_found_upwards_but_not_above_the_repository(panto: Panto)
     assert "brings nothing" in panto("trust", "--cwd", "deep/er").stdout
     (panto.cwd / ".panto").mkdir()
     (panto.cwd / ".panto/config.toml").write_text("mode = 'auto'")
-    assert f"{panto.cwd}/.panto would bring" in panto("trust", "--yes", "--cwd", "deep/er").stdout
+    assert f"{panto.cwd} brings:" in panto("trust", "--yes", "--cwd", "deep/er").stdout
 
 
 # ---------------------------------------------------------------- credentials
