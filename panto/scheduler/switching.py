@@ -41,7 +41,7 @@ class Switching:
 
     def find(self, name: str) -> Agent:
         """An open agent by id ("" the primary). Raises UsageError."""
-        agent = self.scheduler.agents.get(name or self.primary)
+        agent = self._agent if name in ("", self.primary) else self.scheduler.agents.get(name)
         if agent is None:
             raise UsageError(f"agent {name[:8]} is not open")
         return agent
@@ -129,8 +129,9 @@ class Switching:
     async def _shutdown(self) -> None:
         agent = self._agent
         turns = len(agent.session.view.turns)
-        usage, cost = agent.session.view.usage, agent.session.view.cost
-        facts = [f"{turns} turn{'s' if turns != 1 else ''}", f"{(usage.input + usage.output) / 1000:.0f}k tokens"]
+        usage, cost = agent.session.view.usage, agent.cost
+        tokens = usage.input + usage.output + agent.status().agent_tokens
+        facts = [f"{turns} turn{'s' if turns != 1 else ''}", f"{tokens / 1000:.0f}k tokens"]
         facts += [f"${cost:.2f}"] if cost is not None else []
         self.observe("session_end", agent)
         summary = (" · ".join(facts), f"panto --resume {await self.short()}") if turns else ()

@@ -6,18 +6,27 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from panto.schema.bodies import AgentSetup
 from panto.schema.errors import Missing, UsageError
+from panto.schema.events import CwdChanged, ModeChanged, ModelChanged, ReasoningChanged, SetupChanged
 from panto.schema.queries import SessionRow
 from panto.session import lease
+from panto.session.bodies import Bodies, stage
+from panto.session.ledger import events
 from panto.session.ownership import owned, title
 from panto.session.projection import load
-from panto.session.read import lineage
+from panto.session.read import ENDLESS, commits, lineage
 
 if TYPE_CHECKING:
     import sqlite3
 
 SHORTEST = 4
 """Digits of an id that are shown at least."""
+
+FEW = 32
+"""A session with more commits than this was not just opened and left."""
+
+SETTINGS = (ModelChanged, ReasoningChanged, ModeChanged, CwdChanged)
 
 _MATCH = """
 WITH RECURSIVE hit(id, seq) AS (
@@ -38,6 +47,7 @@ def rows(
         values.append(under)
     elif not all:
         where.append("s.under = ''")
+        where.append(f"NOT ({UNTOUCHED} AND segment.parent IS NULL)")
     if cwd:
         where.append("s.cwd = ?")
         values.append(cwd)
@@ -195,6 +205,51 @@ def delete(db: sqlite3.Connection, ids: tuple[str, ...], mine: str) -> None:
         for table in ("session WHERE id", "projection WHERE segment", "outcome WHERE segment"):
             db.execute(f"DELETE FROM {table} = ?", (id,))
     sweep(db)
+
+
+UNTOUCHED = "turns = 0 AND prompt = '' AND title = ''"
+"""How the row of a session looks in which nothing was ever said."""
+
+
+def forget_empty(db: sqlite3.Connection, id: str) -> bool:
+    """Drop a session that was opened and left again: it holds nothing but settings, and nothing stands on it."""
+    query = f"SELECT head, digest FROM session WHERE id = ? AND epoch > 0 AND broken = '' AND {UNTOUCHED}"
+    here = db.execute(query, (id,)).fetchone()
+    if here is None or here[0] > FEW:
+        return False
+    needed = "SELECT 1 FROM segment WHERE id = ? AND parent IS NOT NULL OR parent = ? OR under = ?"
+    if db.execute(needed, (id, id, id)).fetchone() is not None:
+        return False
+    plain, last = stage(AgentSetup()).digest, ""
+    for commit in commits(db, ((id, ENDLESS),)):
+        last = commit.digest
+        if not commit.proven():
+            return False
+        for event in events(commit):
+            if not isinstance(event, SETTINGS) and not (isinstance(event, SetupChanged) and event.setup == plain):
+                return False
+    if last != here[1].hex():
+        return False  # its end is gone: there was more
+    db.execute("INSERT INTO removed VALUES(?, -1)", (id,))
+    for table in ("session WHERE id", "projection WHERE segment", "outcome WHERE segment", "command WHERE segment",
+                  "commits WHERE segment", "segment WHERE id", "removed WHERE segment"):  # fmt: skip
+        db.execute(f"DELETE FROM {table} = ?", (id,))
+    return True
+
+
+def tidy(db: sqlite3.Connection, bodies: Bodies) -> None:
+    """Forget dead processes: their leases, what they had claimed and never came to name, and sessions that they left
+    without a word in them."""
+    living = lease.living(db)
+    for table, column in (("claim", "lease"), ("lease", "id")):
+        for (id,) in db.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall():
+            if id not in living:
+                bodies.release(db, id)
+                db.execute("DELETE FROM lease WHERE id = ?", (id,))
+    rows = db.execute(f"SELECT id, lease FROM session WHERE {UNTOUCHED}").fetchall()
+    for id, holder in rows:
+        if holder not in living:
+            forget_empty(db, id)
 
 
 def sweep(db: sqlite3.Connection) -> int:

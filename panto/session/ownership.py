@@ -11,7 +11,6 @@ from panto.schema.errors import Conflict, Missing, Owned
 from panto.schema.signals import SessionOwner
 from panto.session import lease
 from panto.session.append import Handle, lost
-from panto.session.bodies import Bodies
 from panto.session.ledger import seed
 from panto.session.read import ENDLESS, lineage
 
@@ -122,13 +121,3 @@ def renew(db: sqlite3.Connection, holder: lease.Holder, handles: tuple[Handle, .
         if row is None or row[0] != handle.epoch:
             gone.append(handle.id)
     return tuple(gone)
-
-
-def tidy(db: sqlite3.Connection, bodies: Bodies) -> None:
-    """Forget dead processes: their leases, and what they had claimed and never came to name."""
-    living = lease.living(db)
-    for table, column in (("claim", "lease"), ("lease", "id")):
-        for (id,) in db.execute(f"SELECT DISTINCT {column} FROM {table}").fetchall():
-            if id not in living:
-                bodies.release(db, id)
-                db.execute("DELETE FROM lease WHERE id = ?", (id,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pathlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from panto.schema.codec import derive_id
 from panto.schema.errors import Corrupt, Refused, StorageFailed, ViewOnly
 from panto.schema.events import AnyEvent
 from panto.schema.queries import History, SessionRow
-from panto.session import catalog, connect, kept, lease, ownership
+from panto.session import catalog, children, connect, kept, lease, ownership
 from panto.session.append import Entry, Handle, append
 from panto.session.bodies import Bodies, Staged
 from panto.session.commands import ChangeCwd, ChangeMode, ChangeModel, ChangeReasoning, ChangeTitle, SubmitInput
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from panto.session.catalog import Hit
+    from panto.session.children import Spent
     from panto.session.command import Command, Position
     from panto.session.rescue import Rescued
     from panto.session.viewer import Viewer
@@ -175,7 +176,7 @@ class Store(Upkeep):
         self._open[session.id] = session
         if self._beat is None:
             self._beat = self._loop.call_later(lease.DURATION / 3, self._renew)
-            self.writer.run(lambda db: ownership.tidy(db, self.bodies)).add_done_callback(_read)
+            self.writer.run(lambda db: catalog.tidy(db, self.bodies)).add_done_callback(_read)
         return session
 
     def _title(self, id: str) -> str:
@@ -239,6 +240,14 @@ class Store(Upkeep):
         return await self.reader.run(
             lambda db: catalog.rows(db, cwd=cwd, words=words, limit=limit, all=all, under=under), plain=True
         )
+
+    async def spent(self, primary: str) -> dict[str, Spent]:
+        """What each session under a primary used."""
+        return await self.reader.run(lambda db: children.spent(db, primary), plain=True)
+
+    async def endings(self, ids: Sequence[str]) -> dict[str, str]:
+        """How the last turn of each of these sessions ended; see `children.endings`."""
+        return await self.reader.run(lambda db: children.endings(db, ids), plain=True)
 
     async def history(self, name: str, before: Position | None = None, limit: int = 400) -> History:
         """The newest page of a session's facts, without opening or folding it: what a screen can show at once."""
@@ -335,6 +344,7 @@ class Store(Upkeep):
                 save(db, session.id, live.seq, live.digest, data)
                 if live.state.run is None:
                     kept.drop(db, session.id)
+                catalog.forget_empty(db, session.id)
 
         try:
             await self.writer.run(job)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from panto.schema import ops
-from panto.schema.errors import OwnershipLost, StorageFailed, ToolFailure
+from panto.schema.errors import StorageFailed, ToolFailure, ViewOnly
 from panto.schema.events import ModelStepStarted, ToolCallHeld, ToolCallStarted
 from panto.schema.signals import Noticed, TextStreamed
 from panto.session import Store
@@ -186,7 +186,7 @@ def test_a_lost_session_stops_everything_at_once_and_nothing_more_is_written(tmp
         async with house(tmp_path, tables, tools=[tool, gated(gate)], observer=Observer()) as at:
             job = at.scheduler.run(at.agent, "go")
             await at.until(lambda: len(tool.ran) == 2)
-            other = await Store.open(tmp_path / "sessions")
+            other, lost = await Store.open(tmp_path / "sessions"), at.agent.session
             taken = await other.open_session(at.agent.id, take_over=True)
             gate.set()
             result = await asyncio.wait_for(job.wait(), 5)
@@ -194,7 +194,8 @@ def test_a_lost_session_stops_everything_at_once_and_nothing_more_is_written(tmp
             assert result.error and result.error["kind"] == "ownership_lost"
             await at.rest()
             assert len(stopped) == 2 and [e["reason"] for e in ended] == ["ownership_lost"]
-            with pytest.raises(OwnershipLost):
+            await at.until(lambda: at.agent.session is not lost)
+            with pytest.raises(ViewOnly, match="it is held by process"):
                 await at.client.submit(ops.Prompt("more"))
             run_now = taken.state.run
             assert run_now is not None and len(run_now.unfinished) == 3

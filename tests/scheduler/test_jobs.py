@@ -16,7 +16,7 @@ from panto.schema import ops
 from panto.schema.errors import PantoError, UsageError
 from panto.schema.events import InputSubmitted, ToolCallFailed, TurnStarted, TurnStopped
 from panto.schema.messages import ToolSpec
-from panto.session.commands import ChangeModel
+from panto.session.commands import ChangeModel, ChangeTitle
 from panto.tools.tool import ToolContext
 from tests.agent.test_turns import requests, told
 from tests.scheduler.house import Hand, House, call, house, scripted
@@ -250,6 +250,7 @@ def test_a_session_of_another_primary_is_not_opened_as_a_child(tmp_path: Path) -
     async def main() -> None:
         async with house(tmp_path, scripted()) as at:
             stranger = await at.scheduler.create(cwd=str(at.cwd))
+            await stranger.session.commit(ChangeTitle(title="kept"))  # else nothing of it would be
             await at.scheduler.close_agent(stranger)
             with pytest.raises(UsageError, match="does not belong"):
                 await child(at, session_id=stranger.id)

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from panto.schema.bodies import TextBody
 from panto.schema.errors import Conflict, Missing, Owned, Refused, UsageError
 from panto.session import commands as c
-from tests.session.world import number, opened, play, turn
+from panto.session import stage
+from tests.session.processes import Other
+from tests.session.world import begin, number, opened, play, said, turn
 
 
 def test_rows_say_title_directory_model_counts_and_what_was_said_last_newest_first(tmp_path: Path) -> None:
@@ -43,8 +46,10 @@ def test_rows_say_title_directory_model_counts_and_what_was_said_last_newest_fir
 def test_children_are_hidden_unless_asked_for(tmp_path: Path) -> None:
     async def script() -> None:
         async with opened(tmp_path) as store:
-            primary = await store.create(cwd="/w")
-            child = await store.create(cwd="/w", id=number(9), under=primary.id, opener=primary.id, depth=1)
+            primary = await store.create(cwd="/w", title="primary")
+            child = await store.create(
+                cwd="/w", id=number(9), title="child", under=primary.id, opener=primary.id, depth=1
+            )
             assert (child.under, child.opener, child.depth) == (primary.id, primary.id, 1)
             assert [r.id for r in await store.list()] == [primary.id]
             assert {r.id for r in await store.list(all=True)} == {primary.id, child.id}
@@ -163,7 +168,7 @@ def test_damaged_sessions_show_as_such(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             session = await store.create(cwd="/w")
             await turn(session)
-            other = await store.create(cwd="/w")
+            other = await store.create(cwd="/w", title="intact")
             return session.id, other.id
 
     id, other = play(script)
@@ -179,3 +184,50 @@ def test_damaged_sessions_show_as_such(tmp_path: Path) -> None:
             return {r.id: r.broken for r in await store.list()}
 
     assert play(look) == {id: "commit 1 is damaged", other: ""}
+
+
+def test_a_session_in_which_nothing_was_said_is_not_kept(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            empty = await store.create(cwd="/w", model="fake:small", mode="plan")
+            await empty.commit(c.ChangeModel(model="fake:large"), c.ChangeReasoning(reasoning="low"))
+            kept = [await store.create(cwd="/w", title="named")]
+            for _ in range(4):
+                kept.append(await store.create(cwd="/w"))
+            await begin(kept[1])
+            await kept[2].commit(c.SubmitInput(input=number(7), body=said("x").digest), bodies=(said("x"),))
+            fact = stage(TextBody("a fact"))
+            await kept[3].commit(c.AppendFact(owner="x", kind="k", value=fact.digest), bodies=(fact,))
+            await store.create(cwd="/w", id=number(9), under=kept[4].id, title="child")
+            assert empty.id not in {r.id for r in await store.list()}
+            for session in (empty, *kept):
+                await session.close()
+            assert {r.id for r in await store.list(all=True)} == {*(s.id for s in kept), number(9)}
+            with pytest.raises(Missing):
+                await store.open_session(empty.id)
+            assert all([(await store.verify(s.id)).intact for s in kept])
+
+    play(script)
+
+
+def test_a_session_that_a_killed_process_left_empty_goes_at_the_next_start(tmp_path: Path) -> None:
+    other = Other(
+        tmp_path,
+        """
+        empty = await store.create(cwd="/w")
+        said = await store.create(cwd="/w")
+        await begin(said)
+        say(empty.id, said.id)
+        await hear()
+        """,
+    )
+    empty, said_in = other.hear().split()
+
+    async def look() -> set[str]:
+        async with opened(tmp_path) as store:
+            await (await store.create(cwd="/w")).close()
+            return {r.id for r in await store.list(all=True)}
+
+    assert play(look) == {empty, said_in}  # it lives
+    other.kill()
+    assert play(look) == {said_in}

@@ -104,7 +104,7 @@ while True:
 def test_a_commit_is_there_whole_or_not_at_all_and_the_next_takes_its_seq(tmp_path: Path, seed: int) -> None:
     async def made() -> str:
         async with opened(tmp_path) as store:
-            return (await store.create(cwd="/w")).id
+            return (await store.create(cwd="/w", title="kept")).id
 
     id = play(made)
     other = Other(tmp_path, ONE_COMMIT, id)

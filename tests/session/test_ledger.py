@@ -230,7 +230,7 @@ def test_a_proposal_that_is_not_well_formed_is_refused(reason: str, groups: tupl
 def test_when_one_machines_part_refuses_no_part_is_written(tmp_path: Path) -> None:
     async def script() -> None:
         async with opened(tmp_path) as store:
-            session = await store.create(cwd="/w")
+            session = await store.create(cwd="/w", title="kept")
             head, state = session.head, session.state
             body = said("x")
             with pytest.raises(Refused):

@@ -260,7 +260,7 @@ def test_in_one_process_a_second_open_fails_also_while_closing_and_an_old_close_
 ) -> None:
     async def script() -> None:
         async with opened(tmp_path) as store:
-            session = await store.create(cwd="/w")
+            session = await store.create(cwd="/w", title="kept")
             with pytest.raises(Owned):
                 await store.open_session(session.id)
             with pytest.raises(Owned):
