@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from textual.events import Event, Key
+
 from panto.schema.ops import Interrupt, SetMode, SetReasoning
 from panto.schema.queries import AskHistory, AskModels
 from panto.tui import manners
@@ -105,7 +107,6 @@ class Actions(Frame, inherit_bindings=False):
     def action_interrupt(self) -> None:
         """Copy a selection, else stop the turn, else clear; a second time: leave."""
         now = time.monotonic()
-        self.heard_interrupt(now)
         twice, self._interrupted_at = now - self._interrupted_at < TWICE_S, now
         selected = self.transcript.selected_text() or self.composer.draft.selected()
         if selected and not twice:
@@ -120,6 +121,16 @@ class Actions(Frame, inherit_bindings=False):
         else:
             self.composer.clear()
             self.passing_hint("Ctrl+C again leaves")
+
+    async def on_event(self, event: Event) -> None:
+        """Every Ctrl+C is heard, whoever takes it; after any other key the next one is a first one again."""
+        if isinstance(event, Key):
+            self.some_focus()
+            if event.key == "ctrl+c":
+                self.heard_interrupt(time.monotonic())
+            elif event.key != "ctrl+d":
+                self._interrupted_at = -10.0
+        await super().on_event(event)
 
     def action_leave(self) -> None:
         """Leave when the prompt is empty, after asking when jobs run."""

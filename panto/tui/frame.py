@@ -67,7 +67,7 @@ class Frame(Looks, inherit_bindings=False):
     _asked: Held | None = None
     _was_busy = False
     _title = ""
-    _leaving = False
+    leaving = False
     _passing = ""
     _model_told = ""
     child: ChildScreen | None = None
@@ -233,8 +233,7 @@ class Frame(Looks, inherit_bindings=False):
 
     def back_to_prompt(self) -> None:
         """Focus where typing goes."""
-        target = self.reply if self.signing else self.question if self._asked else self.composer
-        target.focus()
+        self.main.set_focus(self.reply if self.signing else self.question if self._asked else self.composer)
         self.sync()
 
     # --- hints, title, notices ---------------------------------------------------------------------------------
@@ -242,6 +241,15 @@ class Frame(Looks, inherit_bindings=False):
     def hint(self, text: str) -> None:
         """Words at the rule's right end, "" the mode again (once a passing hint has passed)."""
         if self._asked is None and self.rule.right != text and (text or not self._passing):
+    def some_focus(self) -> None:
+        """A key goes somewhere: Textual takes the focus away for a mouse that is reported outside the screen."""
+        if not self._running or self.screen.focused is not None:
+            return
+        if self.screen is self.main:
+            self.back_to_prompt()
+        else:
+            self.screen.focus_next()
+
             self.rule.right = text
             self.rule.redraw()
 
@@ -346,8 +354,8 @@ class Frame(Looks, inherit_bindings=False):
 
     def leave(self, code: int) -> None:
         """Shut the engine down, then end."""
-        if not self._leaving:
-            self._leaving = True
+        if not self.leaving:
+            self.leaving = True
             self.now.unfinished = self.now.busy or bool(self.now.status and self.now.status.parked)
             self.hint("leaving")
             self.link.start(self._leave(code))
@@ -374,10 +382,12 @@ class Frame(Looks, inherit_bindings=False):
         """The other way."""
         self.transcript.scroll_rows(3)
 
-    def on_app_blur(self, _event: AppBlur) -> None:
-        """The person looks elsewhere."""
+    def on_app_blur(self, event: AppBlur) -> None:
+        """The person looks elsewhere. Textual would take the focus away meanwhile, and not always give it back."""
+        event.prevent_default()
         self.looked_at = False
 
-    def on_app_focus(self, _event: AppFocus) -> None:
+    def on_app_focus(self, event: AppFocus) -> None:
         """The person is back."""
         self.looked_at = True
+        event.prevent_default()

@@ -50,7 +50,7 @@ async def run(connect: Callable[[], Awaitable[Client]], early: Early | None, set
     app = PantoApp(connect, settings, Transcript(id="transcript"), early)
     app.terminal = terminal
     app.driver_class = PantoDriver
-    guard = Guard(terminal, asyncio.get_running_loop(), lambda code: app.leave(code))
+    guard = Guard(terminal, asyncio.get_running_loop(), lambda code: app.leave(code), lambda: app.leaving)
     guard.install()
     try:
         code = await app.run_async(mouse=settings.mouse)
@@ -89,10 +89,12 @@ def _prepare_environment() -> None:
 class Guard:
     """Signals that end panto: the terminal is given back at once, the session closed, and if that hangs, killed."""
 
-    def __init__(self, terminal: Terminal, loop: asyncio.AbstractEventLoop, leave: Callable[[int], None]) -> None:
+    def __init__(self, terminal: Terminal, loop: asyncio.AbstractEventLoop, leave: Callable[[int], None],
+                 leaving: Callable[[], bool]) -> None:  # fmt: skip
         self._terminal = terminal
         self._loop = loop
         self._leave = leave
+        self._leaving = leaving
         self._before: dict[int, object] = {}
         self.number = 0
 
@@ -103,11 +105,13 @@ class Guard:
         threading.excepthook = self._thread_failed
 
     def remove(self) -> None:
-        """Signals end the process again, without the screen's part."""
+        """Signals end the process again, without the screen's part; but one Ctrl+C too many cuts no last words off."""
         for number in self._before:
-            signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
+            signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.SIG_IGN)
 
     def _caught(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and not self.number and self._leaving():
+            return  # an impatient Ctrl+C, typed while the terminal was being given back
         if self.number:
             restore_and_die(self._terminal, number)
         self.number = number

@@ -68,12 +68,16 @@ class PromptDesk(Desk):
             self.app.link.submit(RunShell(text.lstrip("!").strip(), hidden))
         elif text.startswith("/") and not images and "/" not in text.split()[0][1:] and text[1:2].strip():
             if self.app.commands.run(text, self.rows):
+            self.app.transcript.to_end()  # who sends something wants to see what comes of it
                 self._sent(text)
         else:
             self._sent(text)
             self.app.say_sent(text)
             self.app.link.submit(Prompt(text, images, when))
+            else:
+                self.app.transcript.to_end()
 
+            self.app.transcript.to_end()
     def _go_on(self) -> None:
         now = self.app.now
         if now.retry is not None:
