@@ -70,7 +70,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     hands = hands_.made(ground, models.http)
     house.push_async_callback(rooms.close_hands, hands)
 
-    listeners = extensions.listeners() if start.extensions and extensions.anything(ground) else None
+    listeners = extensions.listeners() if start.extensions and extensions.anything(ground, start.attended) else None
     store = await opening
     notices: rooms.Notices = []
     shared = _shared(ground, start, store, models, default, hands, notices, log)

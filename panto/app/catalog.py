@@ -5,15 +5,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 import msgspec
 
-from panto.app import local, tour
+from panto.app import local
 from panto.app.credentials import Key
 from panto.app.ground import Ground
 from panto.app.settings import ProviderSettings
+from panto.schema.errors import UsageError
 
 if TYPE_CHECKING:
     from panto.providers import Catalog
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).resolve().parent.parent / "providers" / "models.toml"
 
 
+TOUR = {"tour": {"protocol": "tour", "models": {"guide": {"id": "guide", "context": 200_000}}}}
+"""The guide that the shipped extension `tour` brings: listed also where no extension is loaded."""
 VENDORS = frozenset(
     f"{vendor}_API_KEY" for vendor in (
         "ANTHROPIC", "AZURE_OPENAI", "CEREBRAS", "COHERE", "DEEPSEEK", "FIREWORKS", "GEMINI", "GOOGLE", "GROQ", "HF",
@@ -41,7 +44,7 @@ class Models:
         self.ground = ground
         self.keys: dict[str, Key] = {}
         self.protocols = Protocols()
-        self.protocols.register(tour.PROTOCOL, tour.make)
+        self.protocols.register("tour", _no_tour)  # until its extension brings the real one
         self.http = Http(NetworkSettings(network.idle_s, network.connect_s, network.ca_file))
         self.tables = _tables(ground)
         self.catalog: Catalog = Catalog(
@@ -113,11 +116,15 @@ class Models:
         return self.key(name, table).missing
 
 
+def _no_tour(settings: object, http: object) -> NoReturn:
+    raise UsageError("the tour is an extension, and no extension is loaded", "panto without --no-extensions loads it")
+
+
 def _tables(ground: Ground) -> dict[str, Any]:
     """All provider tables of files: what is shipped, then the settings."""
     from panto.providers import layered
 
-    return layered(shipped(), {"tour": tour.TABLE}, _configured(ground))
+    return layered(shipped(), TOUR, _configured(ground))
 
 
 def _configured(ground: Ground) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from panto.app.ground import Ground
 from panto.app.paths import shipped_extensions, shipped_rocks
+from panto.schema.errors import PantoError
 
 if TYPE_CHECKING:
     from panto.app.catalog import Models
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ROCKS = ("panto-subagents",)
 """Rocks that are loaded unless the config takes them out."""
+TOUR = "tour"
+"""The shipped extension that is always among those loaded: the first run of somebody without a model."""
 
 
 def rocks(ground: Ground) -> tuple[tuple[str, str], ...]:
@@ -33,8 +36,10 @@ def rocks(ground: Ground) -> tuple[tuple[str, str], ...]:
     return tuple(wanted.items())
 
 
-def anything(ground: Ground) -> bool:
-    """Whether there may be something to load."""
+def anything(ground: Ground, attended: bool) -> bool:
+    """Whether there may be something to load. `attended`: somebody may want the tour."""
+    if attended or ground.config.model.startswith(f"{TOUR}:"):
+        return True
     project = ground.paths.project if ground.trust.agreed else None
     folders = (ground.paths.config_dir, project)
     return bool(rocks(ground) or ground.config.extensions.paths) or any(
@@ -61,7 +66,7 @@ def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
     trees = [paths.data_dir / "rocks" if paths.data_dir else None, project / "rocks" if project else None]
     return LuaSettings(
         shipped=shipped_extensions(),
-        active=tuple(place for place in named if isinstance(place, str)),
+        active=tuple(dict.fromkeys((TOUR, *(place for place in named if isinstance(place, str))))),
         rocks=rocks(ground),
         shipped_rocks={folder.name: _sources(folder) for folder in _folders(shipped_rocks())},
         paths=tuple(place for place in named if isinstance(place, Path)),
@@ -102,14 +107,18 @@ def listeners() -> Listeners:
 
 async def load(
     ground: Ground, client: LocalClient, listeners: Listeners, hands: ToolSettings, models: Models
-) -> Extensions:
-    """Loads all there are; `close()` them before the scheduler."""
+) -> Extensions | None:
+    """Loads all there are; `close()` them before the scheduler. None, and it is told, where there can be no Lua."""
     from panto.lua import open_extensions
 
     def add_provider(name: str, table: Mapping[str, Any]) -> None:
         models.tables.setdefault(name, dict(table))
 
     wanted = settings(ground, models.variables())
-    made = await open_extensions(wanted, client, listeners, hands.spawner, add_provider, hands.sandbox)
+    try:
+        made = await open_extensions(wanted, client, listeners, hands.spawner, add_provider, hands.sandbox)
+    except PantoError as e:
+        client.show(f"no extension is loaded: {e.message}", level="attention", hint=e.hint, key="lua")
+        return None
     client.on_reload = made.reload
     return made

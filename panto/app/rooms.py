@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from panto.agent.approval import Rule
 from panto.agent.ports import Limits
 from panto.agent.prompt import Part
-from panto.app import config_edit, tour
+from panto.app import config_edit
 from panto.app.ground import Ground
 from panto.scheduler import AgentSettings, Command, CommandContext
 from panto.schema import ops, queries
@@ -150,8 +150,8 @@ def commands(client: LocalClient, models: Models) -> Iterable[Command]:
     """Slash commands that stand on this room."""
 
     async def start_tour(arguments: str, at: CommandContext) -> None:
-        await client.submit(ops.SetModel(tour.MODEL, agent=at.agent))
-        await client.submit(ops.Prompt(tour.OPENING, agent=at.agent))
+        await client.submit(ops.SetModel("tour:guide", agent=at.agent))
+        await client.submit(ops.Prompt("Show me around.", agent=at.agent))
 
     async def examine(arguments: str, at: CommandContext) -> None:
         import asyncio

@@ -58,6 +58,10 @@ def _branch(paths: Paths) -> str:
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
 
 
+def _no_model(arguments: Arguments) -> str:
+    return NO_MODEL.partition("    /tour")[0] if arguments.has("--no-extensions") else NO_MODEL
+
+
 def _settings(ground: Ground, arguments: Arguments, headline: str) -> ScreenSettings:
     from panto import __version__
     from panto.app.catalog import likely
@@ -73,7 +77,7 @@ def _settings(ground: Ground, arguments: Arguments, headline: str) -> ScreenSett
         prompt=" ".join(arguments.words),
         opening="sessions" if arguments.has("--resume") and not arguments.get("--resume") else "",
         version=__version__,
-        greeting=(headline, BEGIN if likely(ground) else NO_MODEL, *warnings),
+        greeting=(headline, BEGIN if likely(ground) else _no_model(arguments), *warnings),
         cwd=str(ground.paths.cwd),
         reduced_motion=bool(os.environ.get("PANTO_REDUCED_MOTION")),
     )

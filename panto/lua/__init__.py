@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from panto.lua.hooks import Listeners
-from panto.lua.sources import LuaSettings, anything
+from panto.lua.sources import LuaSettings
 
 if TYPE_CHECKING:
     from panto.lua.extensions import Extensions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from panto.tools.processes import Spawner
     from panto.tools.sandbox import Sandbox
 
-__all__ = ["Listeners", "LuaSettings", "anything", "open_extensions"]
+__all__ = ["Listeners", "LuaSettings", "open_extensions"]
 
 
 async def open_extensions(

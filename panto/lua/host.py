@@ -70,10 +70,10 @@ def load_lua54() -> Any:
 
         with lupa.allow_lua_module_loading():
             from lupa import lua54
-    except ImportError as e:
+        if hasattr(os, "RTLD_NOLOAD"):  # after another import the symbols are still private: make them global
+            ctypes.CDLL(lua54.__file__, os.RTLD_NOW | os.RTLD_GLOBAL | os.RTLD_NOLOAD)
+    except (ImportError, OSError) as e:
         raise PantoError(f"extensions need lupa with Lua 5.4: {e}", "pip install 'lupa>=2.8'") from None
-    if hasattr(os, "RTLD_NOLOAD"):  # when another import came first, the symbols are still private: make them global
-        ctypes.CDLL(lua54.__file__, os.RTLD_NOW | os.RTLD_GLOBAL | os.RTLD_NOLOAD)
     return lua54
 
 

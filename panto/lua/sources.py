@@ -93,8 +93,3 @@ def find(settings: LuaSettings) -> tuple[Source, ...]:
     found += _all_in(settings.project, "project")
     last = {source.name: i for i, source in enumerate(found)}
     return tuple(source for i, source in enumerate(found) if last[source.name] == i)
-
-
-def anything(settings: LuaSettings) -> bool:
-    """Whether there is anything to load at all: without it no Lua state is made."""
-    return bool(find(settings))

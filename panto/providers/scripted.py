@@ -1,4 +1,4 @@
-"""The shipped fake: replies as data, with delays and faults. For tests, the offline tour and extension authors.
+"""The shipped fake: replies as data, with delays and faults. For tests and extension authors.
 
 A script is a list of replies, or `{"pick": "order" | "turn", "replies": [...]}`. `order` gives one reply a request;
 `turn` takes the one at the number of assistant messages in the conversation, so that it survives a resume. A reply:

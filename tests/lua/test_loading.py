@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panto.lua.sources import LuaSettings, anything, find
+from panto.lua.sources import LuaSettings, find
 from panto.schema import ops
 from tests.lua.home import Home, home
 from tests.scheduler.house import scripted
@@ -65,8 +65,7 @@ def test_extensions_load_in_the_stated_order_and_a_later_one_replaces_its_namesa
         ("tour", "shipped"), ("panto-x", "rock"), ("a", "user"), ("b", "user"), ("single", "user"), ("p", "project"),
         ("todo", "project"),
     ]  # fmt: skip
-    assert anything(settings)
-    assert not anything(LuaSettings(user=tmp_path / "nowhere"))
+    assert find(LuaSettings(user=tmp_path / "nowhere")) == ()
 
 
 def test_modules_of_an_extension_are_found_beside_it_and_loaded_again_on_reload(tmp_path: Path) -> None:

@@ -130,6 +130,48 @@ def test_the_tour_runs_its_stops_with_the_real_tools(tmp_path: Path) -> None:
     inside(tmp_path, scripted({"text": "a"}), ["tour"], work)
 
 
+def said(at: Home) -> list[str]:
+    return [str(r["text"]) for r in at.house.records() if r["type"] == "message" and r["role"] == "assistant"]
+
+
+def test_the_tour_goes_on_where_it_is_refused_and_in_an_empty_folder(tmp_path: Path) -> None:
+    async def work(at: Home) -> None:
+        await at.house.client.submit(ops.SetModel("tour:guide"))
+        await at.house.prompt("Show me around.")
+        assert [r["status"] for r in at.house.results()] == ["ok", "error", "denied"]
+        assert "There is none here" in said(at)[1]
+        assert said(at)[-1].startswith("Nothing was written then")
+        await at.house.prompt("yes")
+        assert said(at)[-1].startswith("Escape ends anything")
+        await at.house.prompt("and now?")
+        await at.house.prompt("and now?")
+        assert said(at)[-2] == said(at)[-1] and said(at)[-1].startswith("The tour is over")
+
+    inside(tmp_path, scripted({"text": "a"}), ["tour"], work, mode="plan")
+
+
+def test_the_tour_ends_early_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    async def work(at: Home) -> None:
+        await at.house.client.submit(ops.SetModel("tour:guide"))
+        await at.house.prompt("Show me around.")
+        assert "without a screen nobody can be asked" in said(at)[-1]
+
+    inside(tmp_path, scripted({"text": "a"}), ["tour"], work, mode="ask", attended=False)
+
+
+def test_a_tour_that_was_stopped_begins_its_stop_again(tmp_path: Path) -> None:
+    async def work(at: Home) -> None:
+        await at.house.client.submit(ops.SetModel("tour:guide"))
+        await at.house.client.submit(ops.Prompt("Show me around."))
+        await at.house.until(lambda: any(r["type"] == "text_delta" for r in at.house.records()))
+        await at.house.client.submit(ops.Interrupt())
+        await at.house.rest()
+        await at.house.prompt("again")
+        assert [r["name"] for r in at.house.records() if r["type"] == "tool_call"][0] == "ls"
+
+    inside(tmp_path, scripted({"text": "a"}), ["tour"], work, mode="plan")
+
+
 @pytest.mark.parametrize("file", sorted(SHIPPED.rglob("*.lua")), ids=lambda p: str(p.relative_to(SHIPPED)))
 def test_every_file_is_plain_lua_of_readable_width(file: Path) -> None:
     from shutil import which
