@@ -10,15 +10,15 @@ from textual.events import Event, Key
 from panto.schema.ops import Interrupt, SetMode, SetReasoning
 from panto.schema.queries import AskHistory, AskModels
 from panto.tui import manners
-from panto.tui.frame import Frame
 from panto.tui.keys import CHORD
+from panto.tui.viewing import Viewing
 
 TWICE_S = 1.5
 CHORD_SHOWN_S = 0.3
 MODES = ("plan", "ask", "auto")
 
 
-class Actions(Frame, inherit_bindings=False):
+class Actions(Viewing, inherit_bindings=False):
     """The layer below `app`."""
 
     _escaped_at = -10.0
@@ -188,16 +188,18 @@ class Actions(Frame, inherit_bindings=False):
         self.link.start(self._next_reasoning())
 
     async def _next_reasoning(self) -> None:
-        status = self.now.status
-        if status is None:
-            return
-        rows = await self.link.ask(AskModels(words=status.model))
-        levels = next((row.reasoning for row in rows or () if row.label == status.model), ())
-        if levels:
+        levels, status = await self._levels(), self.now.status
+        if levels and status is not None:
             at = levels.index(status.reasoning) if status.reasoning in levels else -1
             self.link.submit(SetReasoning(levels[(at + 1) % len(levels)]))
         else:
             self.passing_hint("this model has no reasoning efforts")
+
+    async def _levels(self) -> tuple[str, ...]:
+        """The reasoning efforts of the model in use."""
+        label = self.now.status.model if self.now.status is not None else ""
+        rows = await self.link.ask(AskModels(words=label)) or ()
+        return next((row.reasoning for row in rows if row.label == label), ())
 
     def action_chord(self) -> None:
         """Ctrl+X: the next letter opens something; what is possible shows after a moment."""
@@ -266,6 +268,49 @@ class Actions(Frame, inherit_bindings=False):
         from panto.tui.screens.context import ContextScreen
 
         self.push_screen(ContextScreen())
+
+    def action_cost(self) -> None:
+        """What this session came to."""
+        from panto.tui.screens.cost import CostScreen
+
+        self.push_screen(CostScreen())
+
+    def action_changes(self) -> None:
+        """What the last turn changed in files."""
+        from panto.tui.screens.changes import ChangesScreen
+
+        self.push_screen(ChangesScreen(self.transcript.story.items))
+
+    def action_extensions(self) -> None:
+        """What was loaded, and what is wrong with it."""
+        from panto.tui.screens.extensions import ExtensionScreen
+
+        self.push_screen(ExtensionScreen())
+
+    def action_trust(self) -> None:
+        """What the project brings."""
+        from panto.tui.screens.trust import TrustScreen
+
+        self.push_screen(TrustScreen())
+
+    def action_mode(self) -> None:
+        """Choose the permission mode."""
+        from panto.tui.screens.choices import ModeScreen
+
+        self.push_screen(ModeScreen(self.now.mode))
+
+    def action_efforts(self) -> None:
+        """Choose the reasoning effort."""
+        self.link.start(self._choose_effort())
+
+    async def _choose_effort(self) -> None:
+        from panto.tui.screens.choices import ReasoningScreen
+
+        levels = await self._levels()
+        if levels and self.now.status is not None:
+            self.push_screen(ReasoningScreen(levels, self.now.status.reasoning))
+        else:
+            self.say("this model has no reasoning efforts", "attention")
 
     def action_theme(self) -> None:
         """Choose the colours."""

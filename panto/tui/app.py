@@ -9,13 +9,14 @@ from textual.app import ComposeResult
 from textual.events import Key, Resize
 from textual.screen import Screen
 
-from panto.schema.errors import PantoError
-from panto.schema.ops import Op, Prompt
+from panto.schema.errors import Owned, PantoError
+from panto.schema.ops import Op, OpenSession, Prompt
 from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
 from panto.schema.signals import (
     ContributionsChanged,
     InputReturned,
     Left,
+    Noticed,
     ReasoningStreamed,
     StatusChanged,
     TextStreamed,
@@ -83,6 +84,9 @@ class PantoApp(Actions, inherit_bindings=False):
     async def opened(self, primary: str, history: History, read_only: bool) -> None:
         """Draw a session anew."""
         self.begin_session(primary)
+        self.now.read_only = read_only
+        if read_only:
+            self.link.start(self.find_holder())
         for fact in history.facts:
             self.now.apply(fact, time.monotonic())
         self.now.running = self.now.beginning = False
@@ -129,6 +133,8 @@ class PantoApp(Actions, inherit_bindings=False):
                 self.swallowed.remove(update.text)
             else:
                 self.desk.give_back(update.text)
+        elif isinstance(update, Noticed) and update.owner is not None:
+            self.offer_ways(update.owner, asked_for=False)
         if not isinstance(update, _DELTAS):
             self.sync()
 
@@ -138,7 +144,10 @@ class PantoApp(Actions, inherit_bindings=False):
             self.desk.give_back(op.text)
         self.answered.clear()
         self.rule.stopping = False
-        self.say(error.message, "wrong", error.hint)
+        if isinstance(error, Owned) and isinstance(op, OpenSession):
+            self.offer_ways(error.owner)
+        else:
+            self.say(error.message, "wrong", error.hint)
         self.sync()
 
     def unusable(self, error: PantoError) -> None:

@@ -47,7 +47,10 @@ class Commands:
             "agents": lambda _rest: app.action_agents(),
             "context": lambda _rest: app.action_context(),
             "copy": lambda _rest: app.copy_answer(),
+            "cost": lambda _rest: app.action_cost(),
+            "diff": lambda _rest: app.action_changes(),
             "exit": lambda _rest: app.action_leave_now(),
+            "extensions": lambda _rest: app.action_extensions(),
             "help": lambda _rest: app.action_help(),
             "login": lambda rest: app.link.start(sign_in(app, rest.partition(" ")[0])),
             "new": lambda _rest: app.link.submit(NewSession()),
@@ -60,7 +63,11 @@ class Commands:
             "settings": lambda _rest: app.action_settings(),
             "theme": self._theme,
             "tree": lambda _rest: app.action_tree(),
+            "trust": lambda _rest: app.action_trust(),
         }
+        self._lists: dict[str, Callable[[], None]] = {
+            "mode": app.action_mode, "model": app.action_model, "reasoning": app.action_efforts,
+        }  # fmt: skip
 
     def values(self, name: str) -> tuple[str, ...] | None:
         """What may follow one of the screen's own commands, None where the engine is to be asked."""
@@ -72,8 +79,8 @@ class Commands:
         """Run a command as typed; False (and said so) when there is none of this name. Nothing is guessed."""
         name, _, rest = text[1:].partition(" ")
         name, rest = name.strip(), rest.strip()
-        if name == "model" and not rest:
-            self._app.action_model()
+        if name in self._lists and not rest:
+            self._lists[name]()
         elif name in self._own:
             self._own[name](rest)
         elif any(row.name.lstrip("/") == name for row in rows):

@@ -66,8 +66,14 @@ def commands(rows: Iterable[CommandRow], typed: str) -> list[Choice]:
     ranked = sorted((place, row.name, row) for row in rows if (place := rank(row.name.lstrip("/"), typed)) is not None)
     if ranked and ranked[0][0] < 3:
         ranked = [one for one in ranked if one[0] < 3]
-    return [Choice(f"/{name}" + (" " if row.usage else ""), f"/{name}", row.description, row.value, row.usage)
+    return [Choice(f"/{name}" + (" " if row.usage else ""), f"/{name}", row.description, row.value, shown(row.usage))
             for _, _, row in ranked for name in [row.name.lstrip("/")]]  # fmt: skip
+
+
+def shown(usage: str) -> str:
+    """Arguments as people write them: <needed> [optional]; a word with neither is needed."""
+    parts = re.findall(r"\[[^]]*\]|<[^>]*>|\S+", usage)
+    return " ".join(part if part[0] in "[<" else f"<{part}>" for part in parts)
 
 
 def file_choice(path: str) -> Choice:

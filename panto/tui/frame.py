@@ -130,11 +130,16 @@ class Frame(Looks, inherit_bindings=False):
             else:
                 self._ticking.pause()
         self._announce(held)
-        no_model = now.status is not None and not now.status.model
-        self.composer.placeholder = "you can type already; it is sent when a model is there" if no_model else ""
+        self.composer.placeholder = self._invitation()
         self.rule.redraw()
         self.status.redraw()
         self.brought_themes()
+
+    def _invitation(self) -> str:
+        if self.now.read_only:
+            return "nothing is sent from here   Enter: the ways to work in this session"
+        no_model = self.now.status is not None and not self.now.status.model
+        return "you can type already; it is sent when a model is there" if no_model else ""
 
     def _tick(self) -> None:
         self.step += 1
@@ -236,11 +241,6 @@ class Frame(Looks, inherit_bindings=False):
         self.main.set_focus(self.reply if self.signing else self.question if self._asked else self.composer)
         self.sync()
 
-    # --- hints, title, notices ---------------------------------------------------------------------------------
-
-    def hint(self, text: str) -> None:
-        """Words at the rule's right end, "" the mode again (once a passing hint has passed)."""
-        if self._asked is None and self.rule.right != text and (text or not self._passing):
     def some_focus(self) -> None:
         """A key goes somewhere: Textual takes the focus away for a mouse that is reported outside the screen."""
         if not self._running or self.screen.focused is not None:
@@ -250,6 +250,11 @@ class Frame(Looks, inherit_bindings=False):
         else:
             self.screen.focus_next()
 
+    # --- hints, title, notices ---------------------------------------------------------------------------------
+
+    def hint(self, text: str) -> None:
+        """Words at the rule's right end, "" the mode again; a passing hint that stands there passes by itself."""
+        if self._asked is None and self.rule.right != text and (text or self.rule.right != self._passing):
             self.rule.right = text
             self.rule.redraw()
 
@@ -389,5 +394,5 @@ class Frame(Looks, inherit_bindings=False):
 
     def on_app_focus(self, event: AppFocus) -> None:
         """The person is back."""
-        self.looked_at = True
         event.prevent_default()
+        self.looked_at = True

@@ -74,6 +74,8 @@ class Now:
     """The present state of a session as far as the frame around the transcript shows it."""
 
     primary: str = ""
+    read_only: bool = False  # another process writes it, it is only followed here
+    held_by: str = ""  # which one, "" unknown or nobody
     status: StatusChanged | None = None
     contributions: Contributions = Contributions()
     retry: RetryWaiting | None = None
@@ -100,7 +102,8 @@ class Now:
     @property
     def asked(self) -> list[Held]:
         """Questions to put now: a parked turn asks when it goes on."""
-        return [] if self.status is not None and self.status.parked else self.held
+        parked = self.status is not None and self.status.parked
+        return [] if parked or self.read_only else self.held
 
     @property
     def mode(self) -> str:

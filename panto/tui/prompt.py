@@ -62,25 +62,31 @@ class PromptDesk(Desk):
         if not text.strip() and not images:
             self._go_on()
             return
+        command = text.startswith("/") and not images and "/" not in text.split()[0][1:] and text[1:2].strip()
+        if self.app.now.read_only and not command:
+            self.app.not_sent()
+            return
         if text.startswith("!") and text.lstrip("!").strip():
             hidden = text.startswith("!!")
+            self.app.transcript.to_end()  # who sends something wants to see what comes of it
             self._sent(text)
             self.app.link.submit(RunShell(text.lstrip("!").strip(), hidden))
-        elif text.startswith("/") and not images and "/" not in text.split()[0][1:] and text[1:2].strip():
+        elif command:
             if self.app.commands.run(text, self.rows):
-            self.app.transcript.to_end()  # who sends something wants to see what comes of it
                 self._sent(text)
+            else:
+                self.app.transcript.to_end()
         else:
+            self.app.transcript.to_end()
             self._sent(text)
             self.app.say_sent(text)
             self.app.link.submit(Prompt(text, images, when))
-            else:
-                self.app.transcript.to_end()
 
-            self.app.transcript.to_end()
     def _go_on(self) -> None:
         now = self.app.now
-        if now.retry is not None:
+        if now.read_only:
+            self.app.work_here()
+        elif now.retry is not None:
             self.app.link.submit(RetryNow())
         elif not now.busy and (now.failed or (now.status and now.status.parked)):
             self.app.link.submit(Continue())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from panto.tui.completing import shown
 from panto.tui.keys import spell
 from panto.tui.screens.overlay import Overlay
 from panto.tui.widgets.lines import width_of
@@ -43,7 +44,7 @@ class Help(PickerPanel):
         app = self.panto
         keys = [(" ".join(spell(key) for key in row.keys[:2]), row.meaning) for row in app.keys.rows() if row.keys]
         shortcuts = [(spell(one.key), one.description) for one in app.now.contributions.shortcuts]
-        commands = [(f"/{row.name.lstrip('/')} {row.usage}".rstrip(), row.description) for row in app.desk.rows]
+        commands = [(f"/{row.name.lstrip('/')} {shown(row.usage)}".rstrip(), row.description) for row in app.desk.rows]
         parts = [("in the prompt", TYPING), ("keys", [*keys, *shortcuts]), ("commands", commands),
                  ("in the transcript (Ctrl+T)", READING)]  # fmt: skip
         if app.now.busy:

@@ -15,6 +15,7 @@ from panto.tui.widgets.lines import Line, Run, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
 
 PREVIEW_FROM = 100
+AIRY_FROM = 16
 _BOLD = Style(bold=True)
 
 
@@ -38,6 +39,7 @@ class PickerPanel(Panel, can_focus=True):
     placeholder = "type to search"
     hints: Sequence[tuple[str, str]] = (("Enter", "choose"), ("Esc", "back"))
     empty = "nothing here"
+    saves = "save"
     previews = False
     fits_width = False  # its rows are made for a width: another one makes others
 
@@ -100,7 +102,8 @@ class PickerPanel(Panel, can_focus=True):
         self.reading = False
         if before is not None:
             name = self.name_of(before.value)
-            self.at = next((at for at, one in enumerate(self.shown()) if self.name_of(one.value) == name), self.at)
+            same = (at for at, one in enumerate(self.shown()) if not one.heading and self.name_of(one.value) == name)
+            self.at = next(same, self.at)
         self.settle()
 
     def shown(self) -> list[Entry]:
@@ -186,7 +189,7 @@ class PickerPanel(Panel, can_focus=True):
             return sides([("  " + self.asking + "   ", self.palette.attention), ("y", self.palette.accent),
                           ("  yes   ", self.palette.aside), ("n", self.palette.accent), ("  no", self.palette.aside)],
                          [], width)  # fmt: skip
-        pairs = (("Enter", "save"), ("Esc", "back")) if self.naming is not None else self.hints
+        pairs = (("Enter", self.saves), ("Esc", "back")) if self.naming is not None else self.hints
         if self.wants_preview and width < PREVIEW_FROM:
             pairs = [("←" if self.zoomed else "→", "list" if self.zoomed else "preview"), *pairs]
         shown = list(pairs)
@@ -208,7 +211,8 @@ class PickerPanel(Panel, can_focus=True):
             words = "loading" if self.reading else self.empty if not self.filter.text else "nothing matches"
             first = line([("  " + words, self.palette.aside)])
             return [first, *[Line(())] * (room - 1)]
-        heights = [2 if one.below else 1 for one in rows]
+        airy = room >= AIRY_FROM  # a blank row above each heading but the first
+        heights = [2 if one.below or (one.heading and at and airy) else 1 for at, one in enumerate(rows)]
         self.top = min(self.top, self.at)
         while sum(heights[self.top : self.at + 1]) > room:
             self.top += 1
@@ -216,6 +220,7 @@ class PickerPanel(Panel, can_focus=True):
         self._owners: list[int] = []
         for at in range(self.top, len(rows)):
             made = self._entry(rows[at], at == self.at, width)
+            made = [Line(()), *made] if rows[at].heading and at > self.top and airy else made
             if len(out) + len(made) > room:
                 break
             out += made

@@ -65,9 +65,15 @@ class Rule(Panel):
             return [(self.right, colours.aside)]
         if self.unseen:
             return [(f"{self.glyphs.down} {self.unseen} new", colours.accent)]
+        if self.now.read_only:
+            return [(self._viewing(), colours.attention)]
         mode = self.now.mode
         style = {"auto": colours.accent, "yolo": colours.attention}.get(mode, colours.aside)
         return [(MODES[mode], style)] if mode in MODES else []
+
+    def _viewing(self) -> str:
+        held = f"held by {self.now.held_by}" if self.now.held_by else "nobody writes it now · Enter does"
+        return f"viewing · {held}" if self.size.width >= 72 else "viewing"
 
     def on_click(self, event: Click) -> None:
         """A click on "n new" goes to the end."""

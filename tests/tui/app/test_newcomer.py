@@ -214,7 +214,7 @@ def test_settings_show_key_and_value_at_sixty_columns() -> None:
         async with stage(client, (60, 20)) as on:
             on.app.action_settings()
             await on.see("config.toml:4")
-            assert "providers.fake.base_url  http://127.0.0.1:1" in on.text()
+            assert "  providers.fake\n" in on.text() and "▸ base_url  http://127.0.0.1:1" in on.text()
 
     asyncio.run(run())
 

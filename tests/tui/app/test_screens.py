@@ -174,7 +174,8 @@ def test_settings_and_context_say_what_is_and_from_where() -> None:
             await on.press("enter")
             await on.see("rules")
             rows = [row for row in on.rows() if "%" in row]
-            assert "rules" in rows[0] and "90 %" in rows[0] and "AGENTS.md" in rows[0] and "base" in rows[1]
+            assert "1k" in rows[0] and "100 %" in rows[0] and "instructions" in rows[0]  # a group and its sum
+            assert "rules" in rows[1] and "90 %" in rows[1] and "AGENTS.md" in rows[1] and "panto's own" in rows[2]
 
     asyncio.run(run())
 
