@@ -27,12 +27,7 @@ from panto.schema.signals import Noticed
 from panto.session import stage
 from panto.session.append import lost as ownership_lost
 from panto.session.command import Command
-from panto.session.commands import (
-    FailRun,
-    RequestInterrupt,
-    SubmitInput,
-    WithdrawInput,
-)
+from panto.session.commands import FailRun, RequestInterrupt, SubmitInput, WithdrawInput
 from panto.session.context import InputEntry
 from panto.session.ids import new_id
 from panto.session.state import Run
@@ -123,24 +118,25 @@ class Mailbox:
             await asyncio.wait((self._stopping,))
         async with self._lock:
             await self._ready()
-            state = self.session.state
-            begins = start and not self.in_turn
-            submit: tuple[Command, ...] = ()
-            if not self._known(name):
-                submit = (SubmitInput(input=name, body=body.digest, when="step" if begins else when, source=source),)
-            elif name not in state.inputs:
-                return name
+            begins, waits = start and not self.in_turn, name in self.session.state.inputs
+            if not waits and isinstance(self.session.view.context.find(name), InputEntry):
+                return name  # it was delivered before
+            due: list[Command] = []
+            if not waits:
+                due.append(SubmitInput(input=name, body=body.digest, when="step" if begins else when, source=source))
             if begins:
-                submit += turns.begin(state, name)
-            if submit:
-                await self.session.commit(*submit, bodies=(body,))
+                await self._settle()
+                due += turns.begin(self.session.state, name)
+            if due:
+                await self.session.commit(*due, bodies=(body,))
             if begins:
                 self._start()
         return name
 
-    def _known(self, name: str) -> bool:
-        """Whether an input was submitted before and not taken back."""
-        return name in self.session.state.inputs or isinstance(self.session.view.context.find(name), InputEntry)
+    async def _settle(self) -> None:
+        """End a failed attempt that nobody retries, before another turn begins."""
+        if over := turns.settle(self.session.state):
+            await self.session.commit(*over)
 
     async def withdraw(self, name: str = "") -> None:
         """Take an undelivered input back ("" the last one). Raises UsageError where there is none."""
@@ -232,6 +228,7 @@ class Mailbox:
         async with self._lock:
             following = () if control.ending else turns.follow(self.session.state)
             if following:
+                await self._settle()
                 await self.session.commit(*following)
         return bool(following)
 
@@ -299,8 +296,13 @@ class Mailbox:
         """Escape, in order: recorded, told, what runs is stopped, the turn ended. Returns when the turn has ended.
 
         `deadline` (monotonic seconds) is handed down by a parent's Escape. A second one joins the first. Raises
-        StorageFailed where it could not be recorded: what ran has stopped, the turn is parked.
+        StorageFailed where it could not be recorded: what ran has stopped, the turn is parked. Where panto leaves, what
+        runs ends already, and its turn stays.
         """
+        if self._leaving:
+            if self._task is not None:
+                await asyncio.wait((self._task,))
+            return
         if self._stopping is None:
             by = deadline or time.monotonic() + WINDOW - DEPTH_STEP * self._depth
             self._stopping = asyncio.create_task(self._interrupt(by))

@@ -1,4 +1,7 @@
-"""What begins and ends turns, as commands: pure functions of a session's state."""
+"""What begins and ends turns, as commands: pure functions of a session's state.
+
+A failed attempt settles in a commit of its own, so that a fork from just before the next turn stands on its end.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,19 @@ from panto.session.state import State, Turn
 
 def begin(state: State, name: str) -> tuple[Command, ...]:
     """What puts all that waits, and this input after it, into a turn: a new one, or the parked one, whose unfinished
-    calls end. A failed attempt settles first."""
+    calls end. A failed attempt has been settled before."""
     every = tuple(dict.fromkeys((*state.inputs, name)))
-    if state.turn is None or state.turn.status == "attempt_failed":
-        return (*settle(state), create(every, name))
+    if state.turn is None:
+        return (create(every, name),)
     return abandon(state, tuple(n for n in every if n not in state.inputs or state.inputs[n].when == "step"))
 
 
 def follow(state: State) -> tuple[Command, ...]:
     """The turn that follows by itself when one has come to rest: () where nothing but a command's output waits, or
-    where the last one is only parked."""
+    where the last one is only parked. A failed attempt is to be settled before."""
     due = any(said.source != "command" for said in state.inputs.values())
-    over = settle(state)
-    return (*over, create(tuple(state.inputs))) if due and (state.turn is None or over) else ()
+    over = state.turn is None or state.turn.status == "attempt_failed"
+    return (create(tuple(state.inputs)),) if due and over else ()
 
 
 def again(turn: Turn) -> RetryTurn:

@@ -89,3 +89,21 @@ def test_a_pasted_image_is_made_small_enough_before_it_enters_history(tmp_path: 
                 await at.client.submit(ops.Prompt("and this?", images=(Image("image/png", b"no image", "x.png"),)))
 
     asyncio.run(main())
+
+
+def test_a_fork_from_before_what_followed_a_failed_attempt_stands_on_its_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        bad = {"error": {"kind": "invalid_request", "status": 400, "message": "no"}}
+        async with house(tmp_path, scripted({"text": "One."}, bad, {"text": "Three."}, {"text": "Anew."})) as at:
+            for text in ("first", "second", "third"):
+                await at.prompt(text)
+            states = [t.state for t in await at.client.ask(queries.AskTurns())]
+            assert states == ["completed", "failed", "completed"]
+            await at.client.submit(ops.Fork((await at.client.ask(queries.AskTurns()))[2].turn))
+            assert not at.agent.status().parked and at.agent.session.state.turn is None
+            rows = await at.client.ask(queries.AskTurns())
+            assert [(t.text, t.state) for t in rows] == [("first", "completed"), ("second", "failed")]
+            await at.prompt("third, but otherwise")
+            assert (await at.client.ask(queries.AskTurns()))[-1].state == "completed"
+
+    asyncio.run(main())
