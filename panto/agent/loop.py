@@ -113,7 +113,7 @@ async def tool_step(ports: Ports, control: Control) -> None:
             try:
                 if not ending and await steps.open_calls(ports, control, run):
                     continue
-                if done := steps.done(control):
+                if done := steps.done(control, run):
                     await settle(ports, control, run, done)
                 elif ending and (not control.running or control.late):
                     break

@@ -195,17 +195,28 @@ def last(run: Run, step: Step) -> bool:
     return settled.issuperset(call.call for call in run.unfinished)
 
 
-def done(control: Control) -> Step | None:
-    """The settlements of all calls that are done; None where none is."""
+def done(control: Control, run: Run) -> Step | None:
+    """The settlements of all calls that are done; None where none is. What parking cut short and may be repeated has
+    not come to anything: it runs again when the turn is continued."""
     ended = [name for name, task in control.running.items() if task.done()]
     if not ended:
         return None
     settled = [control.running.pop(name).result() for name in ended]
+    if control.parking:
+        settled = [step for step in settled if not _cut_short(run, step)]
+        if not settled:
+            return None
     step = Step(tuple(c for s in settled for c in s.commands), tuple(b for s in settled for b in s.bodies))
     for command in step.commands:
         if isinstance(command, SubmitCallResult | FailCall) and any(f.before != f.after for f in command.files):
             control.circles.changed(command.call)
     return step
+
+
+def _cut_short(run: Run, step: Step) -> bool:
+    """Whether this is the cancellation of a replay-safe call."""
+    cancelled = {c.call for c in step.commands if isinstance(c, FailCall) and c.cls == "cancelled"}
+    return any(call.call in cancelled and call.replay for call in run.unfinished)
 
 
 async def let_go(control: Control) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from panto.schema import events as ev
 from panto.schema.messages import Usage
 from panto.schema.records import Record, Recorder, usage_record
-from panto.schema.signals import Fact, InputReturned, Left, TextStreamed, Update
+from panto.schema.signals import Fact, InputReturned, Left, StatusChanged, TextStreamed, Update
 
 Status = Literal["completed", "failed", "interrupted", "refused", "limited"]
 EXIT = {"completed": 0, "failed": 1, "interrupted": 130, "refused": 3, "limited": 1}
@@ -63,9 +63,15 @@ class Teller:
         """Set it when a question could not be put to anybody: the turn then ends as refused."""
         self._recorder = Recorder(primary)
         self._provider = False
+        self._agents: dict[str, tuple[str, str]] = {}
+        """Names of agents and who opened each."""
+        self._unnamed: set[str] = set()
+        """Agents whose turn has begun before it was told who they are."""
 
     def read(self, update: Update) -> Iterator[Record]:
         """The records of one update, in order."""
+        if self._unnamed and not isinstance(update, Fact | StatusChanged):
+            yield from self._named(update.agent)
         if isinstance(update, TextStreamed):  # by far the most frequent
             yield from self._recorder.records(update)
         elif isinstance(update, Fact):
@@ -94,16 +100,24 @@ class Teller:
         if self.waiting and not self.active and fact.agent == self.primary and fact.event.machine == "run":
             yield self.resumed(self.waiting)  # a prompt woke it
         match fact.event:
-            case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn) if fact.agent != self.primary:
-                yield self._agent(fact.agent, "running")
+            case ev.JobStarted(kind="child", job=job, title=title):
+                self._agents[job] = (title, fact.agent)
+                yield from self._named(job)
+            case ev.TurnStarted() | ev.TurnRetried() if fact.agent != self.primary:
+                self._unnamed.add(fact.agent)
+                if fact.agent in self._agents:
+                    yield from self._named(fact.agent)
             case ev.TurnStarted(turn=turn) | ev.TurnRetried(turn=turn):
                 if isinstance(fact.event, ev.TurnStarted):
                     list(self._recorder.records(fact))
                 self._provider = False
                 yield self.resumed(turn)
             case ev.TurnSettled() | ev.TurnStopped() | ev.TurnAttemptFailed():
+                yield from self._named(fact.agent)
                 yield from self._ended(fact)
             case event:
+                if isinstance(event, ev.ModelStepCompleted):
+                    yield from self._named(fact.agent)
                 if isinstance(event, ev.RunEnded) and fact.agent == self.primary:
                     self._provider = event.failed == "provider"
                 yield from self._recorder.records(fact)
@@ -134,5 +148,12 @@ class Teller:
         self.code = PROVIDER if status == "failed" and self._provider else EXIT[status]
         return record
 
+    def _named(self, agent: str) -> Iterator[Record]:
+        """That an agent runs: once it is known by name, or at the latest when something comes of it."""
+        if agent in self._unnamed:
+            self._unnamed.discard(agent)
+            yield self._agent(agent, "running")
+
     def _agent(self, agent: str, status: str) -> Record:
-        return {"type": "agent", "id": agent, "parent": self.primary, "name": "", "status": status}
+        name, parent = self._agents.get(agent, ("", self.primary))
+        return {"type": "agent", "id": agent, "parent": parent, "name": name, "status": status}

@@ -46,7 +46,7 @@ from panto.schema.messages import Message, SystemBlock, ToolChoice, ToolSpec
 from panto.schema.records import message_text
 from panto.schema.signals import Fact, InputReturned, Signal, StatusChanged, ToolProgressed, Update
 from panto.schema.view import View
-from panto.session import Session, stage
+from panto.session import Session, Spent, stage
 from panto.session.commands import ChangeModel, ChangeReasoning, ChangeSetup
 from panto.tools.tool import Tool, ToolContext
 
@@ -79,6 +79,8 @@ class Agent:
         self.limits: Limits | None = None
         self._tell = keeper.tell
         self._keeper = keeper
+        self.under: dict[str, Spent] = {}
+        """What each session under this one used."""
         self._texts: dict[str, str] = {}
         self._returned: list[str] = []
         self.wants_model = False
@@ -113,6 +115,12 @@ class Agent:
     def cwd(self) -> str:
         """Its working directory, absolute."""
         return self.session.state.settings.cwd or self.shared.cwd
+
+    @property
+    def cost(self) -> float | None:
+        """What it and the sessions under it cost in USD; None where no price is known."""
+        known = [c for c in (self.session.view.cost, *(each.cost for each in self.under.values())) if c is not None]
+        return sum(known) if known else None
 
     @property
     def in_turn(self) -> bool:
@@ -327,8 +335,8 @@ class Agent:
         return StatusChanged(
             agent=self.id, model=self.model, reasoning=self.reasoning, mode=self.mode, cwd=self.cwd,
             branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used, context_size=size,
-            cost=view.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
-            parked=self.mailbox.parked,
+            cost=self.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
+            parked=self.mailbox.parked, agent_tokens=sum(each.tokens for each in self.under.values()),
         )  # fmt: skip
 
     def forget(self) -> None:

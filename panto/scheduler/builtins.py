@@ -124,12 +124,14 @@ def _looking(client: LocalClient) -> tuple[Command, ...]:
     async def cost(arguments: str, at: CommandContext) -> None:
         agent = client.find(at.agent)
         view, broken = agent.session.view, agent.mailbox.ports.context.broken_prefix
-        usage = view.usage
+        usage, under = view.usage, agent.under.values()
         share = f", {100 * usage.cache_read // usage.input}% read from the cache" if usage.input else ""
-        price = "no price is known" if view.cost is None else f"${view.cost:.4f}"
+        price = "no price is known" if agent.cost is None else f"${agent.cost:.4f}"
+        theirs = sum(each.tokens for each in under), sum(each.cost or 0.0 for each in under)
+        agents = f"\n{len(under)} agents: {theirs[0]} tokens, ${theirs[1]:.4f} of it" if under else ""
         at.show(
             f"{price}: {usage.input} tokens in{share}, {usage.output} out ({usage.reasoning} of them reasoning), "
-            f"{usage.cache_write} written to the cache"
+            f"{usage.cache_write} written to the cache{agents}"
             + (f"\nthe cached prefix was last broken because {broken}" if broken else "")
         )
 

@@ -47,12 +47,13 @@ async def turn_rows(agent: Agent) -> tuple[TurnRow, ...]:
 
 async def agent_rows(scheduler: Scheduler, primary: str) -> tuple[AgentRow, ...]:
     """The sessions under a primary."""
-    rows = []
-    for row in await scheduler.shared.store.list(under=primary, all=True, limit=500):
-        open_here = scheduler.agents.get(row.id)
-        state = _child_state(open_here) if open_here else "running" if row.owner else "idle"
-        usage = open_here.session.view.usage if open_here else None
-        rows.append(AgentRow(row.id, row.title or row.short, state, row.model, *((usage,) if usage else ())))
+    store, rows = scheduler.shared.store, []
+    found = await store.list(under=primary, all=True, limit=500)
+    closed = await store.endings([row.id for row in found if row.id not in scheduler.agents])
+    for row in found:
+        agent = scheduler.agents.get(row.id)
+        state = _child_state(agent) if agent else "running" if row.owner else closed.get(row.id, "idle")
+        rows.append(AgentRow(row.id, row.title or row.short, state, row.model, row.tokens))
     return tuple(rows)
 
 
@@ -65,12 +66,21 @@ def _child_state(agent: Agent) -> str:
     return "parked" if turns[-1].state == "active" else names.get(turns[-1].state, "failed")
 
 
+async def history(client: LocalClient, query: queries.AskHistory) -> queries.History:
+    """A page of an agent's history; of a child that is closed, too."""
+    store, primary = client.scheduler.shared.store, client.primary
+    if query.agent and query.agent not in client.scheduler.agents:
+        if query.agent in await store.spent(primary):
+            return await store.history(query.agent, query.before, query.limit)
+    return await client.find(query.agent).session.history(query.before, query.limit)
+
+
 async def answer(client: LocalClient, query: Query[Any]) -> object:
     """The answer to a query. Raises PantoError."""
     shared = client.scheduler.shared
     match query:
         case queries.AskHistory():
-            return await client.find(query.agent).session.history(query.before, query.limit)
+            return await history(client, query)
         case queries.AskStatus():
             return client.find(query.agent).status()
         case queries.AskSessions():

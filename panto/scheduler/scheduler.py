@@ -24,10 +24,11 @@ from panto.scheduler.viewed import Viewed
 from panto.schema.bodies import AgentSetup
 from panto.schema.codec import derive_id
 from panto.schema.errors import Missing, PantoError, SessionError, UsageError
+from panto.schema.events import ModelStepCompleted
 from panto.schema.messages import Message, Text, ToolSpec
 from panto.schema.records import Recorder
 from panto.schema.signals import Fact, Update
-from panto.session import Session, stage
+from panto.session import Session, Spent, stage
 from panto.session.commands import ChangeSetup, EndJob, StartJob
 from panto.session.ids import new_id
 from panto.tools.jobs import JobNotice, Jobs
@@ -51,9 +52,20 @@ class Scheduler:
         """Give an update to every reader, to the observers, and to the job it belongs to. Whoever raises there is
         reported by the loop and disturbs nobody."""
         if isinstance(update, Fact):
+            self._count(update)
             self._give(update)  # the session has put it on the loop already
         else:
             asyncio.get_running_loop().call_soon(self._give, update)
+
+    def _count(self, fact: Fact) -> None:
+        """What a child used is counted to its primary."""
+        child = self.agents.get(fact.agent)
+        primary = self.agents.get(child.session.under) if child is not None else None
+        if child is None or primary is None or not isinstance(fact.event, ModelStepCompleted):
+            return
+        used, cost = child.session.view.usage, child.session.view.cost
+        primary.under[child.id] = Spent(used.input + used.output, cost)
+        primary.signal(primary.status())
 
     def _give(self, update: Update) -> None:
         with contextlib.ExitStack() as each:  # runs from the last to the first, all of them
@@ -121,7 +133,9 @@ class Scheduler:
 
     async def open(self, name: str, *, take_over: bool = False) -> Agent:
         """Open a session as a primary agent; an active turn stays parked."""
-        return await self._add(await open_for_work(self.shared.store, name, take_over=take_over))
+        agent = await self._add(await open_for_work(self.shared.store, name, take_over=take_over))
+        agent.under = await self.shared.store.spent(agent.id)
+        return agent
 
     async def fork(self, name: str, before_turn: str = "", *, settled: bool = False) -> Agent:
         """A new primary that shares a session's history up to just before a turn ("" the head, or, `settled`, what is

@@ -141,13 +141,14 @@ class AskContext(Query[tuple[PromptPart, ...]], frozen=True, tag="context"):
 
 
 class AgentRow(Value, frozen=True):
-    """A child agent's session: its state in the words of the child column (running, completed, failed, cancelled)."""
+    """A child agent's session. `state`: running, completed, failed, cancelled; parked: its turn was broken off;
+    idle: nothing was said to it yet. `tokens` in and out."""
 
     id: str
     name: str
     state: str
     model: str
-    usage: Usage = Usage()
+    tokens: int = 0
 
 
 class AskAgents(Query[tuple[AgentRow, ...]], frozen=True, tag="agents"):

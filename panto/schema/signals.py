@@ -135,7 +135,10 @@ class Noticed(Value, frozen=True, tag="noticed"):
 
 
 class StatusChanged(Value, frozen=True, tag="status_changed"):
-    """What the status line shows, whole. Tokens; `cost` in USD for the session and its children; None: no price."""
+    """What the status line shows, whole. Tokens; `cost` in USD for the session and its children; None: no price.
+
+    `agent_tokens`: what its children used, in and out; `usage` is without them.
+    """
 
     agent: str
     model: str
@@ -151,6 +154,7 @@ class StatusChanged(Value, frozen=True, tag="status_changed"):
     busy: bool = False
     title: str = ""
     parked: bool = False
+    agent_tokens: int = 0
 
 
 class Asked(Value, frozen=True, tag="asked"):

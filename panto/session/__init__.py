@@ -7,7 +7,8 @@ before; `Session.commit` is the only way one comes to be.
 from __future__ import annotations
 
 from panto.session.bodies import Staged, stage
+from panto.session.children import Spent
 from panto.session.session import Preview, Session
 from panto.session.store import Store
 
-__all__ = ["Preview", "Session", "Staged", "Store", "stage"]
+__all__ = ["Preview", "Session", "Spent", "Staged", "Store", "stage"]

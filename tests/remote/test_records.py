@@ -127,6 +127,22 @@ def test_a_childs_records_carry_its_name_and_its_turns_end_as_agent_records() ->
     assert teller.active
 
 
+def test_a_childs_records_say_what_it_is_called_and_who_opened_it() -> None:
+    grandchild = "c" * 32
+    job, deeper = ev.JobStarted(CHILD, "child", "explore", "c1"), ev.JobStarted(grandchild, "child", "worker")
+    begins, ends = ev.TurnStarted("t2", "r2"), ev.TurnStopped("t2", "cancelled")
+    records, _ = tell(
+        *begun(), fact(ev.JobStarted("j", "command", "make")),
+        fact(begins, agent=CHILD), fact(job), fact(deeper, agent=CHILD), fact(begins, agent=grandchild),
+        fact(ev.TurnSettled("t2", "failed"), agent=grandchild), fact(ends, agent=CHILD),
+        fact(job), fact(begins, agent=CHILD),
+    )  # fmt: skip
+    assert [(r["id"], r["parent"], r["name"], r["status"]) for r in of(records, "agent")] == [
+        (CHILD, ME, "explore", "running"), (grandchild, CHILD, "worker", "running"),
+        (grandchild, CHILD, "worker", "failed"), (CHILD, ME, "explore", "cancelled"), (CHILD, ME, "explore", "running"),
+    ]  # fmt: skip
+
+
 def test_unknown_effects_and_denials_are_said() -> None:
     records, _ = tell(
         *begun(),
