@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 from urllib.parse import urlsplit
 
-from panto.agent.approval_shell import read_shell
+from panto.agent.approval_shell import Shell, read_shell
 from panto.schema.errors import UsageError
 from panto.tools import globs, paths
 from panto.tools.text import one_line
@@ -26,6 +26,8 @@ Scope = Literal["user", "project", "session"]
 
 _EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
 _CHANGES = frozenset(("write", "edit"))
+NETWORK = "network"
+"""The name in rules for what commands may reach: `network(npm install *)`."""
 _GUARDED = frozenset((".git", ".hg", ".jj", ".panto"))
 """Directories inside a workspace whose files make programs run: auto asks before changing them."""
 
@@ -37,7 +39,7 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A person decides. `reason` completes "asks because"; `rule` is what "always" would save ("" nothing fits)."""
+    """A person decides. `reason` completes "asks because", a line each; `rule`: what "always" would save ("" none)."""
 
     reason: str
     dangerous: bool = False
@@ -85,7 +87,8 @@ class Rule:
 class Policy:
     """What is in force. `workspace` and `roots` are real directories that may be changed, `read_roots` only read.
 
-    `parent` is the policy of the agent that opened this one: what it refuses stays refused.
+    `parent` is the policy of the agent that opened this one: what it refuses stays refused. `network`: commands reach
+    it where no rule says otherwise.
     """
 
     mode: Mode
@@ -94,6 +97,7 @@ class Policy:
     roots: tuple[str, ...] = ()
     read_roots: tuple[str, ...] = ()
     parent: Policy | None = None
+    network: bool = True
 
     def grant(self, text: str) -> Policy:
         """The same with one more allow rule for this session."""
@@ -269,8 +273,7 @@ def _suggestion(request: ApprovalRequest, policy: Policy) -> str:
 
 
 def _bash(request: ApprovalRequest, policy: Policy, rules: Sequence[Rule]) -> Verdict:
-    bare: dict[str, bool] = {rule.effect: True for rule in rules if not rule.argument}
-    said = {effect: [rule.argument for rule in rules if rule.argument and rule.effect == effect] for effect in _EFFECTS}
+    bare, said = _sorted(rules)
     shell = read_shell(str(request.arguments.get("command", "")))
     denied = "bash" if "deny" in bare else shell.denied(said["deny"])
     if denied:
@@ -292,9 +295,40 @@ def _bash(request: ApprovalRequest, policy: Policy, rules: Sequence[Rule]) -> Ve
     reason = shell.unallowed(said["allow"], said["ask"], said["deny"], bare, unclear)
     if not reason and outside:
         reason = f"{one_line(outside)} is outside the workspace"
+    if not reason and _network(shell, policy) == "ask":
+        reason = "a rule asks before it reaches the network"
     if not reason:
         return Allow()
     if policy.mode == "plan":
         return Deny(f"this is plan mode: {reason}")
-    danger = shell.danger()
-    return Ask(danger or reason, bool(danger), shell.suggestion())
+    dangers = shell.dangers()
+    reasons = dangers if dangers and reason.startswith("no rule allows") else (*dangers, reason)
+    return Ask("\n".join(reasons), bool(dangers), shell.suggestion())
+
+
+def _sorted(rules: Sequence[Rule]) -> tuple[dict[str, bool], dict[Effect, list[str]]]:
+    """The effects of rules without an argument, and the arguments of the others by effect."""
+    bare: dict[str, bool] = {rule.effect: True for rule in rules if not rule.argument}
+    said = {effect: [rule.argument for rule in rules if rule.argument and rule.effect == effect] for effect in _EFFECTS}
+    return bare, said
+
+
+def network(command: str, policy: Policy) -> bool:
+    """Whether a command may reach the network, once it runs: rules for `network` say so, as for bash."""
+    if _network(read_shell(command), policy) == "deny":
+        return False
+    return policy.parent is None or network(command, policy.parent)
+
+
+def _network(shell: Shell, policy: Policy) -> Effect:
+    bare, said = _sorted([rule for rule in policy.rules if rule.names(NETWORK)])
+    if "deny" in bare or shell.denied(said["deny"]) or (said["deny"] and not shell.parsed):
+        return "deny"
+    if shell.asked(said["ask"]):
+        return "ask"
+    if said["allow"] and not shell.unallowed(said["allow"], (), said["deny"], {}, ""):
+        return "allow"
+    for effect in ("ask", "allow"):
+        if effect in bare:
+            return "ask" if effect == "ask" else "allow"
+    return "allow" if policy.network else "deny"

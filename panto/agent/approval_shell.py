@@ -148,13 +148,19 @@ class Shell:
             return ""
         return os.path.realpath(os.path.join(cwd, path))
 
+    def asked(self, patterns: Sequence[str]) -> str:
+        """The rule's argument that asks about it, or ""."""
+        for argument in patterns:
+            if any(_touches(_pattern(argument), unit.command) != "no" for unit in self.units):
+                return argument
+        return ""
+
     def unallowed(
         self, allow: Sequence[str], ask: Sequence[str], deny: Sequence[str], bare: Mapping[str, bool], writes: str
     ) -> str:
         """Why rules do not allow it ("": they do). `bare`: effects of rules for bash as a whole; `writes`: a reason."""
-        for argument in ask:
-            if any(_touches(_pattern(argument), unit.command) != "no" for unit in self.units):
-                return f"a rule asks for bash({argument})"
+        if argument := self.asked(ask):
+            return f"a rule asks for bash({argument})"
         patterns = [_pattern(argument) for argument in allow]
         if any(pattern.fixed and pattern.text == self.text.strip() for pattern in patterns):
             return ""
@@ -188,21 +194,22 @@ class Shell:
                 return True
         return False
 
-    def danger(self) -> str:
-        """What is dangerous about it, as "asks because" goes on; ""."""
+    def dangers(self) -> tuple[str, ...]:
+        """All that is dangerous about it, each as "asks because" goes on."""
+        found: list[str] = []
         for unit in self.units:
             words = [word.text for word in unit.command.words]
             if words:
                 name = words[0].rpartition("/")[2]
-                for program, wanted, reason in _DANGERS:
-                    if re.fullmatch(program, name) and re.search(wanted, " " + " ".join(words[1:]) + " "):
-                        return reason
+                rest = f" {' '.join(words[1:])} "
+                mine = (danger for danger in _DANGERS if re.fullmatch(danger[0], name))
+                found += (why for _, wanted, why in mine if re.search(wanted, rest))
                 if unit.hidden and unit.command.piped and name in ("sh", "bash", "zsh", "dash", "python", "python3"):
-                    return f"{name} runs whatever it is sent"
+                    found.append(f"{name} runs whatever it is sent")
             for redirect in unit.command.redirects:
                 if redirect.writes and re.match(r"/dev/(sd|nvme|disk|mapper|vd|hd)", redirect.target.text):
-                    return f"it overwrites {redirect.target.text}"
-        return ""
+                    found.append(f"it overwrites {redirect.target.text}")
+        return tuple(dict.fromkeys(found))
 
     def suggestion(self) -> str:
         """The rule that allows exactly this line; "" where it is too long to be one."""

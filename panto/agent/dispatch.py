@@ -143,11 +143,11 @@ async def _ask(
             view = masked_value(view, context.mask) if view is not None else None
             question = Question(
                 "approval", call.name, tool.title(arguments), ask.reason, text, view, ask.dangerous, ask.rule,
-                child=ports.child,
+                child=ports.child, limits=await tool.limits(arguments, context),
             )  # fmt: skip
             return hold(run, call, "approval", question)
         case Ask() as ask:
-            message = f"refused: {ask.reason}, and nobody is here to ask"
+            message = f"refused: {'; '.join(ask.reason.split(chr(10)))}, and nobody is here to ask"
             return _decline(run, call, "permission_denied", message, unattended=True)
 
 

@@ -312,7 +312,9 @@ def guarded(ports: Ports, control: Control, setup: Setup, run: Run, call: Call, 
     reason = f"{call.name} was called like this {setup.repeat} times and nothing has changed since"
     if not setup.attended:
         return Step((StopRun(run=run.run, reason="loop_guard", message=f"going round in circles: {reason}"),))
-    question = Question("approval", call.name, "the same call again", reason, body.text, child=ports.child)
+    given = loads(body.text or "{}")
+    title = tool.title(given) if isinstance(given, dict) else ""
+    question = Question("approval", call.name, title, reason, body.text, child=ports.child)
     return hold(run, call, "approval", question)
 
 

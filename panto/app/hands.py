@@ -30,7 +30,8 @@ def made(ground: Ground, http: Http) -> ToolSettings:
     """What the built-in tools are made with; `rooms.close_hands` ends what they start."""
     tools = ground.config.tools
     hidden = tuple(str(path) for path in (ground.paths.credentials, ground.paths.trust) if path)
-    box = Sandbox(tools.sandbox, hidden=hidden)
+    reached = tools.network and "network" not in ground.config.permissions.deny
+    box = Sandbox(tools.sandbox, hidden=hidden, network=reached)
     return ToolSettings(sandbox=box, http_get=WebGet(http), fetch_private=tools.fetch_private)
 
 

@@ -54,6 +54,7 @@ def agent_settings(ground: Ground, default: str) -> AgentSettings:
         limits=Limits(steps=config.limits.steps, cost=config.limits.budget_usd),
         compact_at=config.compaction.threshold if config.compaction.auto else 0.0,
         repeat=config.limits.repeat,
+        network=config.tools.network,
         default_mode=config.mode,
         default_model=default,
         default_reasoning=config.reasoning,

@@ -91,7 +91,10 @@ class Extensions(Settings, frozen=True):
 
 
 class Tools(Settings, frozen=True):
+    """`network`: commands in the sandbox reach it, unless a rule for `network` says otherwise."""
+
     sandbox: Literal["auto", "off", "require"] = "auto"
+    network: bool = True
     env_pass: tuple[str, ...] = ()
     fetch_private: bool = False
 

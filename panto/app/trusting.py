@@ -76,7 +76,7 @@ async def _model(house: House, before: Config, now: Config) -> None:
 def _later(house: House, before: Config, now: Config) -> list[str]:
     """The settings that only a new start takes on, by name."""
     out = [name for name in ("network", "screen", "keys") if getattr(before, name) != getattr(now, name)]
-    for name in ("sandbox", "fetch_private"):
+    for name in ("sandbox", "fetch_private"):  # network by rule counts at once
         out += [f"tools.{name}"] if getattr(before.tools, name) != getattr(now.tools, name) else []
     if house.loaded is None and before.extensions != now.extensions:
         out.append("extensions")

@@ -81,6 +81,12 @@ class LuaTool:
         """Nothing beyond the arguments."""
         return None
 
+    async def limits(self, arguments: Mapping[str, object], context: ToolContext) -> str:
+        """Its time, and the box of an isolated one."""
+        box = [self._pool().sandbox.words()] if self._pool is not None else []
+        time_s = [f"up to {self._timeout_s:g} s"] if self._timeout_s else []
+        return " · ".join(part for part in (*box, *time_s) if part)
+
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         """Run the handler to its end, its timeout, or the Escape deadline."""
         if self._pool is not None:

@@ -92,7 +92,9 @@ def question_lines(question: Question) -> list[str]:
     who = f" (child {question.child})" if question.child else ""
     lines = [f"Allow {question.tool} {question.title}?{who}"]
     if question.reason:
-        lines.append(f"  because: {question.reason}")
+        lines.append("  because: " + "; ".join(question.reason.splitlines()))
+    if question.limits:
+        lines.append(f"  {question.limits}")
     if question.dangerous:
         lines.append("  careful: this cannot be undone")
     if question.view:

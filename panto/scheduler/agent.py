@@ -17,7 +17,7 @@ from panto.agent.context import Context
 from panto.agent.ports import Control, Limits, Ports, Setup
 from panto.scheduler.conversation import Conversation
 from panto.scheduler.mailbox import Mailbox, Parked, Source
-from panto.scheduler.permission import judge
+from panto.scheduler.permission import judge, reaches_network
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup, MessageBody
 from panto.schema.errors import Corrupt, Missing, UsageError
@@ -252,7 +252,7 @@ class Agent:
             session=self.id, run=run, call=call, effect=effect, agent=self.id, cwd=self.cwd, progress=progress,
             fresh=self.session.view.files, spool=shared.spool, raw=raw, env_drop=shared.env_drop,
             env_pass=shared.env_pass, mask=shared.mask(), cancelled=control.interrupt,
-            deadline=lambda: control.deadline,
+            deadline=lambda: control.deadline, network=lambda command: not run or reaches_network(self, command),
         )  # fmt: skip
 
     # --- its inbox ---------------------------------------------------------------------------------------------

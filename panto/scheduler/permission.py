@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from panto.agent.approval import Mode, Policy, Rule, Verdict, decide, request
+from panto.agent.approval import Mode, Policy, Rule, Verdict, decide, network, request
 from panto.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -26,9 +26,15 @@ def policy(agent: Agent) -> Policy:
         workspace=os.path.realpath(agent.cwd),
         read_roots=(os.path.realpath(shared.spool),),
         parent=policy(agent.opener) if agent.opener else None,
+        network=shared.settings.network,
     )
 
 
 def judge(agent: Agent, tool: Tool, arguments: Mapping[str, object]) -> Verdict:
     """Whether a call may run. Raises ToolFailure for a path that is ambiguous."""
     return decide(request(tool, arguments, agent.cwd), policy(agent))
+
+
+def reaches_network(agent: Agent, command: str) -> bool:
+    """Whether a command that a model runs may reach the network, where there is a sandbox to keep it from that."""
+    return network(command, policy(agent))

@@ -32,12 +32,14 @@ class NoObserver:
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
     """From the config. `limits` of a primary's run, `parallel` calls at once, `compact_at` share of the window
-    (0 never), `repeat` identical calls before the loop guard, `default_mode`, `default_model` label ("" none)."""
+    (0 never), `repeat` identical calls before the loop guard, `network`: commands in the sandbox reach it where no rule
+    speaks, `default_mode`, `default_model` label ("" none)."""
 
     limits: Limits = Limits(steps=200)
     parallel: int = 16
     compact_at: float = 0.8
     repeat: int = 3
+    network: bool = True
     default_mode: str = "ask"
     default_model: str = ""
     default_reasoning: str = ""

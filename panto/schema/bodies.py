@@ -29,7 +29,8 @@ class Question(Value, frozen=True, tag="question"):
     """What a person is asked.
 
     approval: `tool` wants to run with `arguments` (JSON text); `reason` is why it asks; `view` shows the exact
-    diff or command; `dangerous` asks for a deliberate key; `rule` is what "always" would save.
+    diff or command; `dangerous` asks for a deliberate key; `rule` is what "always" would save; `limits` is what bounds
+    it, e.g. "sandbox: no network, writes only here · up to 120 s". `reason` may have several lines, a reason each.
     ask: the tool's own question with `choices`.
     """
 
@@ -44,6 +45,7 @@ class Question(Value, frozen=True, tag="question"):
     choices: tuple[str, ...] = ()
     multiple: bool = False
     child: str = ""
+    limits: str = ""
 
 
 class RequestManifest(Value, frozen=True, tag="request_manifest"):

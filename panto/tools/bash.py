@@ -56,6 +56,13 @@ class Bash(Builtin):
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         return TextView(visible(str(arguments["command"])))
 
+    async def limits(self, arguments: Mapping[str, object], context: ToolContext) -> str:
+        await self._sandbox.in_force(self._spawner)
+        box = self._sandbox.words(context.network(str(arguments["command"]))) or "no sandbox"
+        if arguments.get("background"):
+            return f"{box} · in the background, without a time limit"
+        return f"{box} · up to {arguments.get('timeout', _TIMEOUT):g} s"
+
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         command = str(arguments["command"])
         if "\0" in command:
@@ -68,11 +75,11 @@ class Bash(Builtin):
         background = bool(arguments.get("background"))
         output = Output(context.spool, context.mask, None if background else lambda text: context.progress(text, None))
         boxed = not background and await self._sandbox.in_force(self._spawner)
-        ending = Ending(boxed)
+        ending, network = Ending(boxed), self._sandbox.reached(context.network(command))
         try:
             inner = argv(command) if boxed else ["bash", "-c", command]
             child = await self._spawner.start(
-                await self._sandbox.wrap(inner, context.cwd, where, self._spawner),
+                await self._sandbox.wrap(inner, context.cwd, where, self._spawner, network),
                 env=environment(context, PWD=where), cwd=where,
                 stdin=ending.write_end, stdout=output.write_end, stderr=output.write_end,
             )  # fmt: skip
@@ -87,7 +94,7 @@ class Bash(Builtin):
             said = f"{job.id} is running: bash_output shows what it prints, bash_kill ends it"
             outcome = ToolOutcome(parts=(Text(said),), title=self.title(arguments), fact=job.id, view=TextView(said))
             return ToolReply(outcome)
-        run = _Run(self.title(arguments), child, ending.done, output, time.monotonic(), self._sandbox)
+        run = _Run(self.title(arguments), child, ending.done, output, time.monotonic(), self._sandbox, network)
         try:
             return await _foreground(run, float(limit), context)
         except asyncio.CancelledError:
@@ -103,6 +110,7 @@ class _Run:
     output: Output
     start: float
     sandbox: Sandbox
+    network: bool
 
     def outcome(self, fact: str, note: str, is_error: bool) -> ToolOutcome:
         """What the command came to: its output, then a note in parentheses."""
@@ -152,7 +160,7 @@ async def _finished(run: _Run, code: int | None, left: int) -> ToolReply:
         end_of_it = run.output.tail(2_000)
         if _WANTS_PERSON.search(end_of_it):
             notes.append(_ADVICE)
-        if advice := run.sandbox.note(end_of_it):
+        if advice := run.sandbox.note(end_of_it, run.network):
             notes.append(advice)
     if left:
         where = f"; what they print goes to {run.output.file}" if run.output.file else ""

@@ -43,3 +43,6 @@ class Builtin:
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         return None
+
+    async def limits(self, arguments: Mapping[str, object], context: ToolContext) -> str:
+        return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -26,11 +27,18 @@ _HIDDEN = (
     "~/.cargo/credentials.toml",
 )  # fmt: skip
 """Where programs keep credentials."""
+_UNREACHED = re.compile(
+    r"Network is unreachable|Could not resolve|Temporary failure in name resolution|Name or service not known"
+    r"|getaddrinfo|Cannot assign requested address|Failed to connect|Connection refused|[Nn]ame resolution",
+)
+_NO_NETWORK = "(the sandbox keeps this from the network; a rule network(COMMAND *) in the settings would allow it)"
 _REFUSED = "(the sandbox lets commands write only in the workspace and the temporary directory)"
 
 
 class Sandbox:
-    """How programs are started. `hidden`: more paths to hide (panto's own credentials); `network`: it stays reachable.
+    """How programs are started. `hidden`: more paths to hide (panto's own credentials).
+
+    `network`: it stays reachable, unless a call says otherwise.
 
     "auto" uses bubblewrap where it works, "require" refuses to run anything without it, "off" never uses it.
     """
@@ -49,34 +57,52 @@ class Sandbox:
                 self._works = await self._probe(spawner)
             return self._works
 
-    def words(self) -> str:
-        """What is in force, for people; "" before it is known or where there is none."""
+    def words(self, network: bool | None = None) -> str:
+        """What is in force, for people; "" before it is known or where there is none. `network` None: as set."""
         if not self._works:
             return ""
-        return "sandbox: writes only here" if self.network else "sandbox: no network, writes only here"
+        return "sandbox: writes only here" if self.reached(network) else "sandbox: no network, writes only here"
 
-    async def wrap(self, argv: Sequence[str], workspace: str, cwd: str, spawner: Spawner) -> list[str]:
-        """The command line that runs `argv` in `cwd`. Raises ToolFailure(unavailable): it must and cannot."""
-        if not await self.in_force(spawner):
-            if self.setting == "require":
-                raise ToolFailure("not run: the sandbox is required, and bubblewrap does not work here", "unavailable")
-            return list(argv)
-        return [*self._prefix(workspace, cwd), *argv]
+    def reached(self, network: bool | None) -> bool:
+        """Whether a program reaches the network; `network` is what was said for it (None: nothing)."""
+        return self.network if network is None else network
 
-    def note(self, output: str) -> str:
+    async def wrap(
+        self, argv: Sequence[str], workspace: str, cwd: str, spawner: Spawner, network: bool | None = None
+    ) -> list[str]:
+        """The command line that runs `argv` in `cwd`; `network` None: as set.
+
+        Raises ToolFailure(unavailable): it must be in the sandbox, or kept from the network, and cannot.
+        """
+        reached = self.reached(network)
+        if await self.in_force(spawner):
+            return [*self._prefix(workspace, cwd, reached), *argv]
+        why = "bubblewrap does not work here" if self.setting != "off" else "tools.sandbox is off"
+        if self.setting == "require":
+            raise ToolFailure(f"not run: the sandbox is required, and {why}", "unavailable")
+        if not reached:
+            said = f"not run: the settings keep it from the network, which takes the sandbox, and {why}"
+            raise ToolFailure(said, "unavailable")
+        return list(argv)
+
+    def note(self, output: str, network: bool) -> str:
         """Advice for output that shows the sandbox at work; ""."""
-        return _REFUSED if self._works and "Read-only file system" in output else ""
+        if not self._works:
+            return ""
+        if not network and _UNREACHED.search(output):
+            return _NO_NETWORK
+        return _REFUSED if "Read-only file system" in output else ""
 
     async def _probe(self, spawner: Spawner) -> bool:
         if shutil.which("bwrap") is None:
             return False
-        argv = [*self._prefix("/", "/"), "true"]
+        argv = [*self._prefix("/", "/", self.network), "true"]
         child = await spawner.start(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, cwd="/")
         return await child.exited == 0
 
-    def _prefix(self, workspace: str, cwd: str) -> list[str]:
+    def _prefix(self, workspace: str, cwd: str, network: bool) -> list[str]:
         out = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent"]
-        if not self.network:
+        if not network:
             out.append("--unshare-net")
         for path in {os.path.realpath(tempfile.gettempdir()), "/tmp", "/var/tmp"}:
             if os.path.isdir(path):

@@ -27,6 +27,7 @@ class ToolContext:
     cancelled); whoever has not answered by then is recorded as unknown and its task is cancelled. `env_drop`: names of
     variables that hold credentials, `env_pass` those of them let through all the same. `mask`: secret values that must
     not appear in results. `spool`: a directory for full outputs. `raw`: the arguments as the model wrote them.
+    `network(command)`: whether rules let a command reach the network (None: they do not say).
     """
 
     session: str
@@ -44,6 +45,7 @@ class ToolContext:
     mask: tuple[str, ...] = ()
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     deadline: Callable[[], float | None] = lambda: None
+    network: Callable[[str], bool | None] = lambda command: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,10 @@ class Tool(Protocol):
 
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
         """What an approval question shows: the exact diff or command. None: nothing beyond the arguments."""
+        ...
+
+    async def limits(self, arguments: Mapping[str, object], context: ToolContext) -> str:
+        """What bounds the call, for a person who is asked about it: a sandbox, a time. "" nothing."""
         ...
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panto.agent.approval import Allow, ApprovalRequest, Ask, Deny, Policy, Rule, Verdict, decide, path_matches, request
+from panto.agent.approval import (
+    Allow,
+    ApprovalRequest,
+    Ask,
+    Deny,
+    Policy,
+    Rule,
+    Verdict,
+    decide,
+    network,
+    path_matches,
+    request,
+)
 from panto.schema.errors import UsageError
 from panto.tools.builtins import ToolSettings, builtin_tools
 from panto.tools.fetch import HttpReply
@@ -23,6 +36,11 @@ def rules(*texts: str) -> tuple[Rule, ...]:
     """`+text` allow, `?text` ask, `-text` deny."""
     effects = {"+": "allow", "?": "ask", "-": "deny"}
     return tuple(Rule.parse(text[1:], effects[text[0]]) for text in texts)  # type: ignore[arg-type]
+
+
+def _texts(text: str) -> tuple[Rule, ...]:
+    """Rules written one after the other; one begins at each sign."""
+    return rules(*re.split(r" (?=[+?-]\w)", text)) if text else ()
 
 
 def call(tool: str, *paths: str, **arguments: object) -> ApprovalRequest:
@@ -195,6 +213,47 @@ def test_a_question_says_why_it_asks_and_marks_what_is_dangerous(command: str, r
     assert isinstance(verdict, Ask) and reason in verdict.reason
     ordinary = ("npm install", "ls > x", "echo 'x")
     assert verdict.dangerous is (command not in ordinary)
+
+
+def test_every_reason_of_a_dangerous_command_is_given() -> None:
+    line = "sudo rm -r build && git push --force; echo x > /etc/motd"
+    verdict = decide(call("bash", command=line), Policy("ask", rules("?bash(git push *)"), WS))
+    assert isinstance(verdict, Ask) and verdict.dangerous
+    assert verdict.reason.split("\n") == [
+        "it runs as another user", "rm -r deletes directories with all they hold",
+        "it overwrites what others have pushed", "a rule asks for bash(git push *)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "texts", "reached"),
+    [
+        ("make", "", True), ("make", "-network", False), ("curl x.example", "+network(curl *)", True),
+        ("npm install x && make", "-network(npm *)", False), ("make", "-network(npm *)", True),
+        ("env X=1 npm ci", "-network(npm *)", False), ("$x y", "-network(npm *)", False),
+        ("npm ci", "-network +network(npm *)", False), ("npm ci", "?network", True),
+    ],
+)  # fmt: skip
+def test_rules_say_which_commands_reach_the_network(command: str, texts: str, reached: bool) -> None:
+    policy = Policy("ask", _texts(texts), WS)
+    assert network(command, policy) is reached
+    closed = replace(policy, network=False)
+    assert network(command, closed) is (reached and ("+" in texts or "?" in texts))
+    assert network(command, Policy("yolo", (), WS, parent=policy)) is reached
+
+
+def test_a_rule_that_asks_before_the_network_asks_though_the_command_is_allowed() -> None:
+    policy = Policy("ask", _texts("+bash(npm ci) ?network(npm *)"), WS)
+    verdict = decide(call("bash", command="npm ci"), policy)
+    assert isinstance(verdict, Ask) and verdict.reason == "a rule asks before it reaches the network"
+    assert isinstance(decide(call("bash", command="npm ci"), replace(policy, mode="plan")), Deny)
+
+
+def test_only_what_is_allowed_whole_reaches_a_closed_network() -> None:
+    policy = Policy("ask", _texts("+network(curl *)"), WS, network=False)
+    assert network("curl a.example && curl b.example", policy)
+    assert not network("curl a.example; wget b.example", policy)
+    assert not network("curl $(wget x.example)", policy)
 
 
 def test_a_child_has_never_more_than_its_parent() -> None:

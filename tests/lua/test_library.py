@@ -121,6 +121,7 @@ class Mine:
     def paths(self, arguments, cwd): return ()
     def title(self, arguments): return ""
     async def preview(self, arguments, context): return None
+    async def limits(self, arguments, context): return ""
     async def run(self, arguments, context): return ToolReply(ToolOutcome((Text("done"),)))
 store = panto.SessionStore()
 agent = panto.Agent(model="fake:m", tools=["read", Mine()], store=store)

@@ -145,6 +145,9 @@ class Hand:
     def title(self, arguments: Mapping[str, object]) -> str:
         return self.spec.name
 
+    async def limits(self, arguments: Mapping[str, object], context: ToolContext) -> str:
+        return ""
+
     async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> None:
         if self._look is not None:
             await self._look()

@@ -267,6 +267,28 @@ def test_in_the_sandbox_only_the_workspace_can_be_written_and_credentials_are_hi
     run(check())
 
 
+def test_a_call_that_may_not_reach_the_network_is_kept_from_it_or_does_not_run(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws", settings=ToolSettings(sandbox=Sandbox("require"))) as work:
+            cut, bash = work.context(network=lambda command: "open" in command), work.tool("bash")
+            assert await work.text("bash", cut, command="grep -c : /proc/net/dev") == "1\n"
+            many = await work.text("bash", cut, command="cat /proc/net/dev # open")
+            assert many == Path("/proc/net/dev").read_text() or many.count("\n") >= 3
+            failed = await work.call("bash", cut, command="bash -c 'echo > /dev/tcp/192.0.2.1/80'")
+            assert "keeps this from the network" in text_of(failed)
+            assert await bash.limits({"command": "x"}, cut) == "sandbox: no network, writes only here · up to 120 s"
+            assert await bash.limits({"command": "open", "timeout": 7}, cut) == "sandbox: writes only here · up to 7 s"
+        async with lab(tmp_path / "ws", settings=ToolSettings(sandbox=Sandbox("off"))) as work:
+            cut, bash = work.context(network=lambda command: False), work.tool("bash")
+            failure = await work.failure("bash", cut, command="touch f")
+            assert "keep it from the network" in failure.message and not (work.cwd / "f").exists()
+            assert await bash.limits({"command": "x", "background": True}, work.context()) == (
+                "no sandbox · in the background, without a time limit"
+            )
+
+    run(check())
+
+
 def test_where_the_sandbox_is_required_and_missing_nothing_runs(tmp_path: Path) -> None:
     async def check() -> None:
         path = os.environ["PATH"]
