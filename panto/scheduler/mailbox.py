@@ -11,7 +11,6 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from panto.agent import steps, waiting
@@ -19,6 +18,8 @@ from panto.agent.dispatch import Step
 from panto.agent.loop import drive, stop
 from panto.agent.ports import Base, Control, Ports
 from panto.scheduler import answers, turns
+from panto.scheduler.parked import Parked as Parked
+from panto.scheduler.parked import Reason
 from panto.schema.bodies import MessageBody, Question
 from panto.schema.errors import Conflict, OwnershipLost, PantoError, Refused, StorageFailed, UsageError
 from panto.schema.messages import Message
@@ -38,19 +39,7 @@ WINDOW = 0.9
 DEPTH_STEP = 0.2
 """Seconds by which a child's window is shorter, for each level: its parent needs time to answer after it."""
 
-Reason = Literal["shutdown", "ownership_lost", "failed", "attempt_failed"]
 Source = Literal["person", "program", "extension", "child", "command"]
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """A turn came to rest without an end: panto leaves, the session was lost, or `problem` stopped it.
-
-    `attempt_failed`: its attempt failed, and a person may retry it; the ledger says why.
-    """
-
-    reason: Reason
-    problem: PantoError | None = None
 
 
 class Mailbox:
@@ -80,7 +69,7 @@ class Mailbox:
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._asides: list[Control] = []
-        self._leaving = False
+        self._leaving = self._beginning = False
         self._problem: PantoError | None = None
         self._launched: set[str] = set()
         self._held: list[Step] = []
@@ -95,12 +84,12 @@ class Mailbox:
     @property
     def busy(self) -> bool:
         """Whether anything runs that Escape would stop."""
-        return self.in_turn or bool(self._asides)
+        return self.in_turn or self._beginning or bool(self._asides)
 
     @property
     def parked(self) -> bool:
         """Whether a turn waits to be continued."""
-        return self.session.state.turn is not None and self._task is None
+        return self.session.state.turn is not None and self._task is None and not self._beginning
 
     # --- what is said ------------------------------------------------------------------------------------------
 
@@ -121,17 +110,26 @@ class Mailbox:
             begins, waits = start and not self.in_turn, name in self.session.state.inputs
             if not waits and isinstance(self.session.view.context.find(name), InputEntry):
                 return name  # it was delivered before
-            due: list[Command] = []
-            if not waits:
-                due.append(SubmitInput(input=name, body=body.digest, when="step" if begins else when, source=source))
-            if begins:
+            when = "step" if begins else when
+            due: list[Command] = [] if waits else [SubmitInput(input=name, body=body.digest, when=when, source=source)]
+            if not begins:
+                await self.session.commit(*due, bodies=(body,)) if due else None
+                return name
+            with self._begin():
                 await self._settle()
-                due += turns.begin(self.session.state, name)
-            if due:
-                await self.session.commit(*due, bodies=(body,))
-            if begins:
-                self._start()
+                await self.session.commit(*due, *turns.begin(self.session.state, name), bodies=(body,))
         return name
+
+    @contextlib.contextmanager
+    def _begin(self) -> Iterator[None]:
+        """Around the commit after which a drive begins: what its facts lead to is told as it will be."""
+        self._beginning = True
+        try:
+            yield
+            self._start()
+        finally:
+            self._beginning = False
+            self._on_rest(None)
 
     async def _settle(self) -> None:
         """End a failed attempt that nobody retries, before another turn begins."""
@@ -161,15 +159,15 @@ class Mailbox:
                 return
             await self._ready()
             state = self.session.state
-            if state.turn is not None and state.turn.status == "attempt_failed":
-                await self.session.commit(turns.again(state.turn))
-            elif state.turn is None:
-                if not (due := turns.follow(state)):
-                    return
-                await self.session.commit(*due)
-            if state.run is not None and not self.ports.setup().attended:
-                await answers.refuse(self.session, state.run)
-            self._start()
+            failed = state.turn if state.turn is not None and state.turn.status == "attempt_failed" else None
+            due = (turns.again(failed),) if failed is not None else turns.follow(state)
+            if state.turn is None and not due:
+                return
+            with self._begin():
+                if due:
+                    await self.session.commit(*due)
+                if state.run is not None and not self.ports.setup().attended:
+                    await answers.refuse(self.session, state.run)
 
     async def _ready(self) -> None:
         """Before anything new is said. Raises UsageError once the agent is closed, StorageFailed."""
@@ -272,8 +270,8 @@ class Mailbox:
             self.ports.signal(steps.storage_notice(self.ports, problem))
         elif problem is not None:
             self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint))
-        lost = isinstance(problem, OwnershipLost)
-        reason: Reason = "ownership_lost" if lost else "shutdown" if self._leaving else "failed"
+        left: Reason = "shutdown" if self._leaving else "failed"
+        reason: Reason = "ownership_lost" if isinstance(problem, OwnershipLost) else left
         if turn is not None and turn.status == "attempt_failed":
             reason = "attempt_failed"
         self._on_rest(None if turn is None else Parked(reason, problem))
@@ -296,12 +294,11 @@ class Mailbox:
         """Escape, in order: recorded, told, what runs is stopped, the turn ended. Returns when the turn has ended.
 
         `deadline` (monotonic seconds) is handed down by a parent's Escape. A second one joins the first. Raises
-        StorageFailed where it could not be recorded: what ran has stopped, the turn is parked. Where panto leaves, what
-        runs ends already, and its turn stays.
+        StorageFailed where it could not be recorded: what ran has stopped, the turn is parked. While it is being parked
+        nothing is recorded: its turn stays.
         """
         if self._leaving:
-            if self._task is not None:
-                await asyncio.wait((self._task,))
+            await asyncio.wait((self._task,)) if self._task is not None else None
             return
         if self._stopping is None:
             by = deadline or time.monotonic() + WINDOW - DEPTH_STEP * self._depth

@@ -31,7 +31,7 @@ from panto.schema.events import (
 )
 from panto.schema.messages import Message, Text
 from panto.schema.queries import AskHistory
-from panto.schema.signals import Fact, InputReturned, TextStreamed
+from panto.schema.signals import Fact, InputReturned, StatusChanged, TextStreamed
 from panto.session.commands import ChangeModel
 from panto.tools.tool import ToolContext
 from tests.agent.test_compaction import paired
@@ -408,5 +408,33 @@ def test_an_agent_forgets_what_only_a_past_turn_needed(tmp_path: Path) -> None:
             built = box.ports.context._built
             assert len(built) <= 2 * 30 * 3 + 64
             assert not any(one.staged for one in list(built.values())[:-1])
+
+    asyncio.run(main())
+
+
+def test_every_status_told_while_a_turn_runs_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        bad = {"error": {"kind": "invalid_request", "status": 400, "message": "no"}}
+        async with house(tmp_path, scripted({"text": "One."}, bad, {"text": "Two."}, {"text": "Three."})) as at:
+
+            def told() -> list[tuple[bool, bool]]:
+                said = [(u.busy, u.parked) for u in at.seen if isinstance(u, StatusChanged)]
+                at.seen.clear()
+                return said
+
+            at.seen.clear()
+            await at.prompt("first")
+            await asyncio.sleep(0)
+            *during, after = told()
+            assert during and set(during) == {(True, False)} and after == (False, False)
+            await at.prompt("fails")
+            await asyncio.sleep(0)
+            *during, after = told()
+            assert set(during) <= {(True, False)} and after == (False, True)
+            await at.client.submit(ops.Continue())
+            await at.rest()
+            await asyncio.sleep(0)
+            *during, after = told()
+            assert during and set(during) == {(True, False)} and after == (False, False)
 
     asyncio.run(main())
