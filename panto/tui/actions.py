@@ -95,7 +95,7 @@ class Actions(Viewing, inherit_bindings=False):
             self.back_to_prompt()
         elif self.link.early and not self.link.ready:
             self.desk.take_back()
-        elif self.now.busy:
+        elif self.now.busy and not self.now.read_only:
             self.rule.stopping = True
             self.link.submit(Interrupt())
             self.sync()
@@ -114,7 +114,7 @@ class Actions(Viewing, inherit_bindings=False):
             self._interrupted_at = -10.0
         elif twice:
             self.action_leave_now()
-        elif self.now.busy:
+        elif self.now.busy and not self.now.read_only:
             self.rule.stopping = True
             self.link.submit(Interrupt())
             self.passing_hint("Ctrl+C again leaves")

@@ -97,15 +97,15 @@ class PantoApp(Actions, inherit_bindings=False):
         status = await self.link.ask(AskStatus())
         contributions = await self.link.ask(AskContributions())
         if status is not None:
-            self.now.apply(status, time.monotonic())
-            self.transcript.apply(status)  # a turn that was left unfinished says so
+            self.now.apply(told := self.now.corrected(status), time.monotonic())
+            self.transcript.apply(told)  # a turn that was left unfinished says so
             self.model_told(status)
         if contributions is not None:
             self.now.contributions = contributions
             self.shortcuts_told()
         self.desk.rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
-        self.desk.changed()
+        self.desk.again()
         self.sync()
         if self.settings.opening == "sessions":
             self.action_sessions()

@@ -130,7 +130,9 @@ class Frame(Looks, inherit_bindings=False):
             else:
                 self._ticking.pause()
         self._announce(held)
-        self.composer.placeholder = self._invitation()
+        if self.composer.placeholder != self._invitation():
+            self.composer.placeholder = self._invitation()
+            self.composer.redraw()
         self.rule.redraw()
         self.status.redraw()
         self.brought_themes()

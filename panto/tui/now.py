@@ -116,7 +116,12 @@ class Now:
         return sum(a for a, _ in self.changed.values()), sum(r for _, r in self.changed.values())
 
     def corrected(self, update: Update) -> Update:
-        """The first status told between a turn's commit and its first step says parked; only a second one is right."""
+        """The first status told between a turn's commit and its first step says parked; only a second one is right.
+
+        What is only followed here is never continued here.
+        """
+        if isinstance(update, StatusChanged) and self.read_only:
+            return replace(update, parked=False)
         if isinstance(update, StatusChanged) and update.parked and self.beginning:
             if not self.doubted:
                 self.doubted = True

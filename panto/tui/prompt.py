@@ -161,6 +161,10 @@ class PromptDesk(Desk):
     def changed(self) -> None:
         """The draft changed: show what may follow."""
         self.app.last_key = time.monotonic()
+        self.again()
+
+    def again(self) -> None:
+        """What may follow is known better now; nobody typed."""
         self._follow()
         self.app.hint(self._hint())
 

@@ -34,7 +34,7 @@ class Viewing(Frame, inherit_bindings=False):
         """Say why a prompt stays where it is."""
         who = f", {self.now.held_by} writes it" if self.now.held_by else ""
         self.say(f"not sent: this session is only viewed here{who}", "attention",
-                 "your text is kept   Enter in an empty prompt: the ways to work in it", "viewed")  # fmt: skip
+                 "your text is kept; Enter in an empty prompt shows the ways to work in it", "viewed")  # fmt: skip
 
     async def find_holder(self) -> None:
         """Know who writes the session that is viewed, for as long as it is."""

@@ -45,7 +45,8 @@ class Rule(Panel):
         if self.stopping and now.busy:
             return [spinner, (" stopping", colours.attention)]
         if now.busy:
-            return [spinner, (" " + self._fitted(self.panto.activity(), width), PLAIN), (STOPS, colours.aside)]
+            stops = "" if now.read_only else STOPS
+            return [spinner, (" " + self._fitted(self.panto.activity(), width), PLAIN), (stops, colours.aside)]
         if now.status is not None and not now.status.model:
             return [("no model", colours.attention)]
         return []
