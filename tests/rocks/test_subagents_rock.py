@@ -72,6 +72,16 @@ def test_a_reload_reads_profiles_and_workflows_again(tmp_path: Path) -> None:
     inside(tmp_path, crew(), work, settings={"places": {"config_dir": str(config)}})
 
 
+def test_the_tools_are_described_on_less_than_a_page(tmp_path: Path) -> None:
+    async def work(at: Any) -> None:
+        tools = [t for t in at.house.agent.tools() if t.name.startswith("subagents.")]
+        assert len(tools) == 4
+        size = sum(len((t.name + t.description + t.schema).encode()) for t in tools)
+        assert size <= 1640, "every request carries it"
+
+    inside(tmp_path, crew(), work)
+
+
 def test_no_python_of_panto_knows_the_rock() -> None:
     package = ROCK.parent.parent / "panto"
     rooms = ("schema", "session", "providers", "tools", "agent", "scheduler", "lua", "remote")

@@ -5,7 +5,8 @@ local text = require('panto-subagents.text')
 local M = {}
 
 local TOP = { name = 'string', description = 'string', inputs = 'table', step = 'table', output = 'string' }
-local STEP = { id = 'string', profile = 'string', worker = 'boolean', diff = 'string', prompt = 'string', needs = 'table', when = 'string',
+local STEP = { id = 'string', profile = 'string', worker = 'boolean', diff = 'string', prompt = 'string', needs = 'table',
+  when = 'string',
   for_each = 'any', schema = 'any', retries = 'number', model = 'string', reasoning = 'string', limit = 'number',
   budget = 'any' }
 local INPUT = { description = 'string', default = 'any', required = 'boolean' }

@@ -34,33 +34,26 @@ ext.register_tool {
 }
 
 ext.register_tool {
-  name = 'subagents.models', mutates = false,
-  description = 'Lists models that a task of subagents.run may name, with their context and prices.',
-  schema = { type = 'object', additionalProperties = false,
-    properties = { query = { type = 'string' }, limit = { type = 'integer', minimum = 1, maximum = 50 } } },
+  name = 'subagents.models', mutates = false, description = 'Models for tasks, with prices.',
+  schema = { type = 'object', properties = { query = { type = 'string' }, limit = { type = 'integer' } } },
   handler = function(args) return { models = require('panto-subagents.models').list(args.query, args.limit) } end,
 }
 
 ext.register_tool {
   name = 'subagents.lua', replay = true, approval = 'command',
-  description = 'Runs a Lua 5.4 script that directs other agents. In it: wf.run(profile, prompt, {model, reasoning, '
-    .. 'session_id, budget, on_event}) -> text, id; wf.all{fn, ...} -> list of results; wf.map(list, fn, {limit}) -> list; '
-    .. 'wf.worker{prompt=, schema=, model=} -> a value that fits the JSON Schema; wf.step(name, fn): a finished step is not '
-    .. 'run again when the script is continued; wf.log(text); args; json; string, table, math. No io, os, require. A failed '
-    .. 'agent raises an error with its id (pcall catches it). What the script returns is the result.',
-  schema = { type = 'object', additionalProperties = false, properties = {
-    source = { type = 'string', description = 'the script' },
-    file = { type = 'string', description = 'or a file with it' },
-    args = { description = 'any value; the script sees it as args' } } },
+  description = 'Runs a Lua script over agents; what it returns is the result. wf.run(profile, prompt, {session_id, '
+    .. 'model}?) -> text, id; wf.all{fn, …}, wf.map(list, fn, {limit}?) -> list; wf.worker{prompt=, schema=} -> value; '
+    .. 'wf.step(name, fn): once, even if continued; wf.log(…); args; json. Failures raise.',
+  schema = { type = 'object', properties = { source = { type = 'string' }, file = { type = 'string' },
+    args = { description = 'any value' } } },
   handler = later('panto-subagents.script', 'handler', house),
 }
 
 ext.register_tool {
   name = 'subagents.workflow', replay = true, approval = 'read',
-  description = 'Runs a workflow: steps by several agents, in order of their needs.\nWorkflows:\n'
-    .. workflows.summary(house.workflows, 2000),
-  schema = { type = 'object', required = { 'name' }, additionalProperties = false, properties = {
-    name = { type = 'string' }, inputs = { type = 'object', description = 'its inputs by name' } } },
+  description = 'Runs a workflow:\n' .. workflows.summary(house.workflows, 2000),
+  schema = { type = 'object', required = { 'name' },
+    properties = { name = { type = 'string' }, inputs = { type = 'object' } } },
   handler = later('panto-subagents.flow', 'handler', house),
 }
 

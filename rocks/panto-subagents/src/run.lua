@@ -7,32 +7,34 @@ local text = require('panto-subagents.text')
 
 local M = {}
 
+local text_field = { type = 'string' }
+
 M.SCHEMA = {
-  type = 'object', required = { 'tasks' }, additionalProperties = false,
+  type = 'object', required = { 'tasks' },
   properties = {
     tasks = {
-      type = 'array', minItems = 1, maxItems = 200,
+      type = 'array',
       items = {
-        type = 'object', required = { 'prompt' }, additionalProperties = false,
+        type = 'object', required = { 'prompt' },
         properties = {
-          profile = { type = 'string', description = 'which agent; without one it gets your tools and no instructions' },
-          prompt = { type = 'string', description = 'all it needs to know; it does not see this conversation' },
-          session_id = { type = 'string', description = 'id from an earlier result: that agent goes on, with its history' },
-          model = { type = 'string', description = 'provider:alias, from subagents.models' },
-          reasoning = { type = 'string' },
-          background = { type = 'boolean', description = 'do not wait; it reports later in a message of its own' },
+          profile = text_field,
+          prompt = { type = 'string', description = 'all it must know: it sees nothing else' },
+          session_id = { type = 'string', description = 'id of an earlier result: goes on with it' },
+          model = text_field,
+          reasoning = text_field,
+          background = { type = 'boolean', description = 'reports later' },
         },
       },
     },
   },
 }
 
+M.MOST = 200 -- tasks in one call
+
 --- now: the tool's description with the profiles there are.
 function M.description(summary)
-  return 'Runs other agents, all tasks at once, and returns what each of them answers, in order. Use it for work that can be '
-    .. 'described in full and is independent of what you do next: searching widely, several reviews, separate changes in '
-    .. 'separate files. Each result has status (completed, failed, cancelled, running), text, and an id; give that id as '
-    .. 'session_id to go on with the same agent.\nProfiles:\n' .. summary
+  return 'Runs agents at once, returns their answers in order. For work you can describe in full: wide searches, reviews, '
+    .. 'separate changes. Profiles (none: your tools):\n' .. summary
 end
 
 local WORDS = { profile = 'string', prompt = 'string', session_id = 'string', model = 'string', reasoning = 'string',
@@ -40,6 +42,12 @@ local WORDS = { profile = 'string', prompt = 'string', session_id = 'string', mo
 
 local function checked(task)
   if type(task) ~= 'table' then error({ kind = 'usage', message = 'a task is an object with a prompt' }, 0) end
+  for name in pairs(task) do
+    if not WORDS[name] then
+      local known = table.concat(text.keys(WORDS), ', ')
+      error({ kind = 'usage', message = 'a task has no ' .. tostring(name) .. '; it has: ' .. known }, 0)
+    end
+  end
   local out = {}
   for name, kind in pairs(WORDS) do
     local v = task[name]
@@ -71,9 +79,12 @@ end
 --- await: the handler of subagents.run.
 function M.handler(house)
   return function(args, ctx)
-    local op = operations.new(house, ctx)
+    local op, tasks = operations.new(house, ctx), args.tasks
+    if type(tasks) ~= 'table' or #tasks < 1 or #tasks > M.MOST then
+      error({ kind = 'usage', message = 'tasks: a list of 1 to ' .. M.MOST .. ' tasks expected' }, 0)
+    end
     local rows, waited, planned_children = panto.json.array {}, {}, {}
-    for i, task in ipairs(args.tasks or {}) do
+    for i, task in ipairs(tasks) do
       local child, failed = planned(op, task, i)
       planned_children[i], rows[i] = child or false, failed or false
     end

@@ -50,13 +50,18 @@ function M.find(here)
   return found, problems
 end
 
+local function inputs(graph)
+  local names = text.keys(graph.inputs)
+  for i, name in ipairs(names) do if not graph.inputs[name].required then names[i] = name .. '?' end end
+  return table.concat(names, ', ')
+end
+
 --- now: names, what they do and what they take, within `limit` bytes.
 function M.summary(found, limit)
   local lines, size = {}, 0
   for _, name in ipairs(text.keys(found)) do
     local graph = found[name]
-    local takes = graph.usage ~= '' and ' (' .. graph.usage .. ')' or ''
-    local line = '- ' .. name .. takes .. ': ' .. text.line(graph.description, 300)
+    local line = '- ' .. name .. '(' .. inputs(graph) .. '): ' .. text.line(graph.description, 300)
     size = size + #line + 1
     if size > limit then break end
     lines[#lines + 1] = line
