@@ -3,7 +3,7 @@
 local ext = require('panto').ext
 local stops = require('tour.stops')
 
-local PIECE_MS = 20 -- between two pieces of text, so that they are seen to come
+local PIECE_MS = ext.config().piece_ms or 20 -- between two pieces of text, so that they are seen to come
 local NO_TEXT = { png = 1, jpg = 1, jpeg = 1, gif = 1, webp = 1, ico = 1, pdf = 1, zip = 1, gz = 1, xz = 1, db = 1 }
 
 -- Walk the tour along the messages: the stop that comes now, and the folder's listing where it was seen.

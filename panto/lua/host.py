@@ -30,7 +30,8 @@ Asks = Mapping[str, Callable[..., Any]]
 """Synchronous questions of the prelude: name -> function of scalars giving scalars (or a tuple of them)."""
 
 PRELUDE = (
-    "values", "tasks", "json", "digest", "standard", "modules", "luv", "surface", "agents", "extension", "entries",
+    "values", "tasks", "json", "digest", "standard", "modules", "luv", "surface", "agents", "extension", "wire",
+    "entries",
 )  # fmt: skip
 
 _FOLDER = Path(__file__).with_name("prelude")

@@ -422,6 +422,17 @@ function ext.register_tool(spec) end
 ---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
 function ext.register_command(spec) end
 
+---What a stream's `next` gives, one a pull. A failure is raised as { kind, message, status?, retry_after? } with a kind of auth,
+---permission, not_found, quota, rate_limited, overloaded, overflow, invalid_request, content_filter, server, connection,
+---timeout, malformed.
+---  { type = "response", id?, model?, created? }: how the server names this reply
+---  { type = "text", text }, { type = "reasoning", text }: a piece
+---  { type = "tool_call_start", index, name, id? }, { type = "tool_call_delta", index, text }, { type = "tool_call_end", index }
+---  { type = "usage", input?, output?, cache_read?, cache_write?, reasoning? }: totals; a later one counts
+---  { type = "finish", reason = "stop" | "length" | "tool_calls" | "content_filter" | "other", raw? }: the last part
+---@class panto.Part
+---@field type string
+
 ---What a protocol is asked. Messages are as panto keeps them: parts { type = "text" | "reasoning" | "image" | "tool_call" |
 ---"tool_result" | "opaque", … }; `origin` says which protocol and model wrote an assistant message.
 ---@class panto.Request
@@ -438,6 +449,7 @@ function ext.register_command(spec) end
 ---@field endpoint any For `http`; `endpoint.name` is the provider's name.
 ---@field agent string The session id of the agent that asks.
 ---@field session_id string The primary's.
+---@field protocol string The name it is registered under.
 
 ---A wire protocol. `open` returns a stream { next, cancel_turn?, close? }; `next` gives a part, nil at the end, or `pending()`.
 ---`models` makes a provider of that name without any config.
@@ -552,15 +564,48 @@ function ui.select(title, choices, spec) end
 ---@return string?
 function ui.input(title, spec) end
 
----What most protocols need.
+---What most protocols need, so that one fits on a page: `extensions/chat-protocol` is a whole one in fifty lines.
 ---@class panto.ext.wire
 local wire = {}
 
----A stream that a task feeds: `fn(put)` may wait; its error becomes the stream's.
+---A stream that a task feeds: `fn(put)` may wait; what it puts is given in order, its error becomes the stream's. `put` takes
+---the parts above, and makes protocols short: a part without content (nil, null, no text) is left out; of `response` the
+---first counts; { type = "tool_call", index, id?, name?, text? } begins a call and adds to its arguments, whichever is there;
+---the finish is given last, whenever it was put. Without one the stream fails as cut off.
 ---@param handle panto.Handle
----@param fn fun(put: fun(part: table))
+---@param fn fun(put: fun(part?: table))
 ---@return table
 function wire.stream(handle, fn) end
+
+---A request in the form that most wires are near to. `messages` are { role, content, calls, reasoning?, id? }: `content` a list
+---of { text } and { url, media_type, data } (an image, as a data URL too), `calls` a list of { id, name, arguments }; each
+---result of a tool is a message of its own with the role "tool" and the call's `id`, its images follow as the user's.
+---Reasoning is there where it is this protocol's own. `tools` are { name, description, parameters }; names are as a wire takes
+---them, and `long` gives them back. `choice` is "auto", "none" or "required"; `forced` names a tool that must be called.
+---@param request panto.Request
+---@return {system?: string, messages: table[], tools?: table[], choice?: string, forced?: string, reasoning?: string, long: fun(name?: string): string?}
+function wire.plain(request) end
+
+---The options that the config sets for the body, as a new table; one that is not in `known` is refused.
+---@param request panto.Request
+---@param known table<string, any>
+---@return table
+function wire.options(request, known) end
+
+---Ask an endpoint: an iterator of the answer's objects, one for each server-sent event, or one in all where `body.stream` is
+---false. Statuses and errors inside the stream become failures of their kind (rate_limited, overflow, auth, …); `[DONE]` ends
+---it. The iterator waits.
+---@async
+---@param spec {endpoint: any, path: string, body: table, headers?: table<string, string>, auth?: string, stream?: boolean}
+---@return async fun(): table?
+function wire.post(spec) end
+
+---The usage part from a wire's own table; `paths` says where each number is: { input = "prompt_tokens", cache_read =
+---"prompt_tokens_details.cached_tokens" }. nil where there is no table.
+---@param from? table
+---@param paths table<string, string>
+---@return table?
+function wire.usage(from, paths) end
 
 ---The `data` of server-sent events, decoded where it is a JSON object: `for data in wire.events(response) do`. The iterator waits.
 ---@param response panto.Response

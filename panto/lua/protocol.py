@@ -126,6 +126,7 @@ class _Stream:
         shape: dict[str, Any] = msgspec.to_builtins(request)
         shape |= {
             "agent": request.agent, "session_id": request.session_id, "stream": self._settings.stream,
+            "protocol": self._registration.name,
             "options": {**self._settings.options, **request.options},
         }  # fmt: skip
         sent = self._driver.bridge.to_lua(shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def groups(text: str) -> list[Group]:
     """What the annotations say, in order. A class without functions is a table that others take or give."""
     out: list[Group] = []
     for comments, code in _blocks(text):
-        said = " ".join(line[3:].strip() for line in comments if not line.startswith("---@"))
+        said = _prose(line[3:] for line in comments if not line.startswith("---@"))
         tags = [line[4:] for line in comments if line.startswith("---@")]
         if found := re.match(r"function ([\w.]+)([.:])(\w+)\((.*)\) end", code):
             owner, dot, name, arguments = found.groups()
@@ -85,12 +85,30 @@ def _class(out: list[Group], owner: str) -> str:
     raise ValueError(f"no class for {owner}")
 
 
+def _prose(lines: Iterable[str]) -> str:
+    """One paragraph; a line that is indented is a point of a list after it."""
+    out = ""
+    for line in lines:
+        out += f"\n- {line.strip()}" if line.startswith("  ") else f" {line.strip()}"
+    return out.strip()
+
+
 def _note(tag: str) -> str:
     kind, _, rest = tag.partition(" ")
     if kind == "return":
-        return f"returns `{rest}`"
+        return f"returns {_typed(rest)}"
     name, _, shape = rest.partition(" ")
-    return f"`{name}`: `{shape}`"
+    return f"`{name}`: {_typed(shape)}"
+
+
+def _typed(text: str) -> str:
+    """A type in code marks, and what is said of it: the type ends at the first space that is not within it."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter in "{(<[") - (letter in "})>]")
+        if letter == " " and depth == 0 and text[at - 1] not in ":,|" and text[:at] != "async":
+            return f"`{text[:at]}` {text[at + 1:]}"
+    return f"`{text}`"
 
 
 def _blocks(text: str) -> Iterator[tuple[list[str], str]]:
@@ -112,9 +130,7 @@ def page(text: str) -> str:
         out.append(f"\n## {title}\n")
         if group.text:
             out.append(f"{group.text}\n")
-        out += [
-            f"- `{name}`: `{kind.partition(' ')[0]}` {kind.partition(' ')[2]}".rstrip() for name, kind in group.fields
-        ]
+        out += [f"- `{name}`: {_typed(kind)}" for name, kind in group.fields]
         for entry in group.entries:
             kind = "await" if entry.waits else "now"
             out.append(f"\n### `{entry.name}({entry.arguments})` — {kind}\n")

@@ -76,7 +76,8 @@ def test_the_agent_of_the_page_answers(tmp_path: Path) -> None:
 
 def test_the_page_names_only_what_there_is() -> None:
     names = {e.name for g in reference.groups(reference.ANNOTATIONS.read_text()) for e in g.entries}
-    used = set(re.findall(r"\bpanto(?:\.\w+)+(?=[ (\[{`])", README)) - {"panto.lua", "panto.ext", "panto.d.lua"}
+    tables = {"panto.lua", "panto.ext", "panto.ext.wire", "panto.d.lua"}
+    used = set(re.findall(r"\bpanto(?:\.\w+)+(?=[ (\[{`])", README)) - tables
     aliases = {f"panto.ext.{name.removeprefix('panto.')}" for name in names if name.count(".") == 1}
     unknown = {
         name
@@ -84,3 +85,20 @@ def test_the_page_names_only_what_there_is() -> None:
         if name not in names | aliases and not name.startswith(("panto.providers", "panto.ext.session"))
     }
     assert unknown == set()
+
+
+def test_the_protocol_of_the_page_speaks_with_a_server(tmp_path: Path) -> None:
+    from panto.providers.conformance import Answer, LocalServer
+    from panto.schema.stream import FinishPart, TextDelta, UsagePart
+    from tests.lua.test_protocols import parts, provider
+
+    code = "local panto = require('panto')\n" + block("register_protocol")
+    events = b'data: {"text":"Hello"}\n\ndata: {"done":true,"usage":{"tokens":{"prompt":3,"reply":1}}}\n\n'
+
+    async def work() -> None:
+        async with LocalServer(lambda seen: Answer([events])) as server, home(tmp_path, scripted(), {"p": code}) as at:
+            got = await parts(provider(at, "mine", server.url))
+            assert got == [TextDelta("Hello"), UsagePart(input=3, output=1), FinishPart("stop")]
+            assert b'"messages":[{"calls":[],"content":[{"text":"hi"}],"role":"user"}]' in server.seen[-1].body
+
+    asyncio.run(work())

@@ -50,7 +50,7 @@ def waiting() -> dict[str, bool]:
             inner = re.split(r"^end$", body, maxsplit=1, flags=re.MULTILINE)[0]
             owner, _, last = heading.rpartition(":") if ":" in heading else heading.rpartition(".")
             prefix = reference.PREFIX.get("HookEvent" if owner == "Event" else owner.rpartition(".")[2], owner)
-            found[f"{prefix}{':' if ':' in heading else '.'}{last}"] = bool(re.search(r"\bawait\(", inner))
+            found[f"{prefix}{':' if ':' in heading else '.'}{last}"] = bool(re.search(r"\bawait\(|\bext\.http ", inner))
     return found
 
 

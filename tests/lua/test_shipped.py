@@ -24,7 +24,8 @@ def inside(
     root: Path, tables: dict[str, Any], names: list[str], work: Callable[[Home], Awaitable[Any]], **more: Any
 ) -> Any:
     async def main() -> Any:
-        settings = {"shipped": SHIPPED, "active": tuple(names), **more.pop("settings", {})}
+        quick = {"tour": {"piece_ms": 1}}
+        settings = {"shipped": SHIPPED, "active": tuple(names), "tables": quick, **more.pop("settings", {})}
         async with home(root, tables, settings=settings, **more) as at:
             return await work(at)
 
@@ -54,6 +55,11 @@ def test_hello_greets(tmp_path: Path) -> None:
 def test_hello_is_as_short_as_it_says() -> None:
     code = (SHIPPED / "hello" / "init.lua").read_text().splitlines()
     assert len([line for line in code if line.strip() and not line.startswith("--")]) <= 10
+
+
+def test_a_whole_protocol_is_fifty_lines() -> None:
+    code = (SHIPPED / "chat-protocol" / "init.lua").read_text().splitlines()
+    assert len([line for line in code if line.strip() and not line.startswith("--")]) <= 50
 
 
 def test_todo_keeps_the_list_over_a_restart(tmp_path: Path) -> None:

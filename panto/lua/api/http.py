@@ -39,7 +39,7 @@ class Requests:
     def install(self, driver: Driver) -> None:
         """Add the ops."""
         self._driver = driver
-        driver.ops |= {"http": self._request, "http_chunk": self._chunk}
+        driver.ops |= {"http": self._request, "http_chunk": self._chunk, "http_refused": self._refused}
         driver.messages["http_close"] = self._close_soon
 
     async def _place(self, spec: dict[str, Any]) -> tuple[str, dict[str, str], Http]:
@@ -73,7 +73,7 @@ class Requests:
             response = await stack.enter_async_context(http.open(method, url, headers=headers, body=data))
             got: dict[str, Any] = {"status": response.status_code, "headers": dict(response.headers)}
             if spec.get("check") and not 200 <= response.status_code < 300:
-                raise await _refusal(response, url)
+                raise await _refusal(response, url, self._name(spec))
             if spec.get("stream"):
                 self._last += 1
                 self.bodies[self._last] = _Body(aiter(response.aiter_bytes()), stack, task)
@@ -85,6 +85,18 @@ class Requests:
             raise
         await stack.aclose()
         return got
+
+    def _name(self, spec: dict[str, Any]) -> str:
+        endpoint = self._endpoint(int(spec["endpoint"])) if "endpoint" in spec else None
+        return endpoint.settings.name if endpoint else ""
+
+    def _refused(self, task: LuaTask, id: int, text: str) -> None:
+        """A refusal inside a reply that began well. Raises the error of its kind."""
+        from panto.providers.failure import Place, explain, read_refusal
+
+        endpoint = self._endpoint(id)
+        name, url = (endpoint.settings.name, endpoint.settings.base_url) if endpoint else ("", "")
+        raise explain(Place(name, _host(url)), 200, read_refusal(text.encode("utf-8", "surrogateescape")))
 
     async def _chunk(self, task: LuaTask, id: int) -> str | None:
         body = self.bodies.get(id)
@@ -111,7 +123,11 @@ class Requests:
             self._driver.keep(task)
 
 
-async def _refusal(response: Any, url: str) -> ProviderError:
+def _host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+async def _refusal(response: Any, url: str, name: str) -> ProviderError:
     """A vendor's refusal as the error of its kind."""
     from panto.providers.failure import Place, explain, read_refusal, wait_wish
 
@@ -121,9 +137,8 @@ async def _refusal(response: Any, url: str) -> ProviderError:
         if len(body) > 256 * 1024:
             break
     headers = {k.lower(): v for k, v in response.headers.items()}
-    host = urlsplit(url).netloc.rpartition("@")[2]
     wish = wait_wish(headers, time.time())
-    return explain(Place(host, host, ""), response.status_code, read_refusal(body), retry_after=wish)
+    return explain(Place(name or _host(url), _host(url)), response.status_code, read_refusal(body), retry_after=wish)
 
 
 async def _key(endpoint: Endpoint, spec: dict[str, Any]) -> dict[str, str]:

@@ -5,7 +5,7 @@ local await, misuse, post, current, plain, expect = H.await, H.misuse, H.post, H
 local panto, asks, place, failure = H.panto, H.asks, H.place, H.failure
 local json_decode, json_encode, shape = H.json_decode, H.json_encode, H.shape
 local type, tostring, ipairs, pairs, setmetatable, next, rawget = type, tostring, ipairs, pairs, setmetatable, next, rawget
-local match, find, sub, gsub, byte = string.match, string.find, string.sub, string.gsub, string.byte
+local match = string.match
 local pcall, sort, concat = pcall, table.sort, table.concat
 
 local ext = {}
@@ -279,76 +279,6 @@ function H.endpoint(id, name)
 end
 
 function H.endpoint_id(e) return endpoints[e] end
-
--- What most protocols need, so that one fits on a page.
-local wire = {}
-ext.wire = wire
-
---- now: a stream fed by a task: `fn(put)` may wait; what it puts is given in order; its error becomes the stream's.
-function wire.stream(handle, fn)
-  local queue, first, last, over = {}, 1, 0, false
-  local function put(part)
-    last = last + 1
-    queue[last] = part
-    handle:wake()
-  end
-  ext.spawn(function()
-    local ok, e = pcall(fn, put)
-    over = true
-    if not ok then
-      local known = type(e) == 'table' and type(e.kind) == 'string'
-      put { type = 'error', kind = known and e.kind or 'server', message = known and e.message or tostring(e),
-        status = known and e.status or nil, retry_after = known and e.retry_after or nil }
-    end
-    handle:wake()
-  end)
-  return {
-    next = function()
-      local part = queue[first]
-      if part then
-        queue[first], first = nil, first + 1
-        return part
-      end
-      if not over then return ext.pending() end
-    end,
-  }
-end
-
---- await: server-sent events of a streamed response: an iterator of their `data`, decoded where they are JSON objects.
-function wire.events(response)
-  local rest, data = '', nil
-  return function()
-    while true do
-      local from, to, line = find(rest, '^([^\r\n]*)\r?\n')
-      while not from or (to == #rest and byte(rest, to) == 13) do
-        local chunk = response()
-        if chunk == nil then return nil end
-        rest = rest .. chunk
-        from, to, line = find(rest, '^([^\r\n]*)\r?\n')
-      end
-      rest = sub(rest, to + 1)
-      if line == '' then
-        local whole = data
-        data = nil
-        if whole then return byte(whole) == 123 and H.json.decode(whole) or whole end
-      elseif sub(line, 1, 5) == 'data:' then
-        local text = match(line, '^data: ?(.*)$')
-        data = data and data .. '\n' .. text or text
-      end
-    end
-  end
-end
-
---- now: two functions: a tool's name as a wire with letters, digits, _ and - takes it, and back; no two are the same.
-function wire.names()
-  local to, from = {}, {}
-  return function(name)
-    local short = to[name] or gsub(name, '[^%w_-]', '_')
-    while from[short] and from[short] ~= name do short = short .. '_' end
-    to[name], from[short] = short, name
-    return short
-  end, function(short) return from[short] or short end
-end
 
 -- ---------------------------------------------------------------- the table itself
 
