@@ -59,6 +59,7 @@ class Slot:
         self.waiters: set[asyncio.Future[None]] = set()
         self.begun = asyncio.Event()
         self._records: deque[Record] = deque()
+        self._more: list[str] = []  # deltas that belong to the last record: joined once, when it is read
         self._lock = threading.Lock()
         self._wake_fd = wake_fd
 
@@ -81,18 +82,27 @@ class Slot:
     def _put(self, record: Record) -> bool:
         last, kind = self._records[-1] if self._records else None, record["type"]
         if last is not None and kind in MERGED and last["type"] == kind and last.get("agent") == record.get("agent"):
-            last["text"] = f"{last['text']}{record['text']}"
+            self._more.append(str(record["text"]))
             return False
         if len(self._records) >= BOUND and kind in DROPPED:
             return False
+        self._join()
         self._records.append(record)
         if self._wake_fd is not None:
             _wake(self._wake_fd)
         return True
 
+    def _join(self) -> None:
+        if self._more:
+            last = self._records[-1]
+            last["text"] = f"{last['text']}{''.join(self._more)}"
+            self._more.clear()
+
     def pop(self) -> Record | None:
         """The next unread record."""
         with self._lock:
+            if len(self._records) == 1:
+                self._join()
             return self._records.popleft() if self._records else None
 
     def unread(self) -> bool:
@@ -105,6 +115,7 @@ class Slot:
             os.close(self._wake_fd)
             self._wake_fd = None
         self._records.clear()
+        self._more.clear()
 
 
 def result_record(result: JobResult) -> dict[str, object]:
