@@ -129,14 +129,14 @@ async def _ask(
     ports: Ports, setup: Setup, run: Run, call: Call, tool: Tool, arguments: Mapping[str, object], text: str
 ) -> Step | None:
     """Hold or decline a call that may not simply run; None where it may."""
-    if tool.external:
-        question = Question("ask", call.name, tool.title(arguments), arguments=text)
-        return hold(run, call, "external", _asked(question, arguments))
     match ports.judge(tool, arguments):
-        case Allow():
-            return None
         case Deny(reason=reason):
             return _decline(run, call, "permission_denied", reason)
+        case _ if tool.external:  # whoever answers it decides
+            question = Question("ask", call.name, tool.title(arguments), arguments=text)
+            return hold(run, call, "external", _asked(question, arguments))
+        case Allow():
+            return None
         case Ask() as ask if setup.attended:
             context = ports.tool_context(run.run, call.call, "", text)
             view = await tool.preview(arguments, context)

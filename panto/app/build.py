@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from panto.app import extensions, rooms, trust
 from panto.app import hands as hands_
 from panto.app.catalog import Models
+from panto.app.checks import unknown_names
 from panto.app.ground import Ground, withheld
 from panto.app.log import Log
 from panto.scheduler import Agent, LocalClient, Scheduler, Shared
-from panto.schema.client import Client
 from panto.schema.errors import Owned, UsageError
 from panto.schema.ops import Login, Op, SetMode, SetModel, SetTrust, Shutdown
 from panto.schema.queries import AskTrust, Query
@@ -52,12 +52,14 @@ class Start:
     extensions: bool = True
     asked: frozenset[str] = frozenset()
     offer: bool = False
+    keep: bool = True
 
 
-async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: Log) -> Client:
+async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: Log) -> House:
     """Everything that runs an agent, and the client of it; `house` closes it all again. Raises PantoError."""
     config = ground.config
-    opening = asyncio.ensure_future(Store.open(ground.paths.sessions or rooms.NOWHERE))  # the disk is slow: it begins
+    place = ground.paths.sessions if start.keep else None
+    opening = asyncio.ensure_future(Store.open(place or rooms.NOWHERE))  # the disk is slow: it begins
     house.push_async_callback(rooms.close_store, opening)
 
     models = Models(ground)
@@ -101,6 +103,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         client.loaded = await extensions.load(ground, client, listeners, hands, models)
         if not start.attended or "model" in start.asked:
             _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
+    client.check_names()
     return client
 
 
@@ -200,6 +203,16 @@ class House(LocalClient):
         if isinstance(query, AskTrust):
             return cast(A, (await asyncio.to_thread(trust.look, self.models.ground.paths)).shown())
         return await super().ask(query)
+
+    def check_names(self) -> None:
+        """Tell of names in the settings that nothing has."""
+        for text, hint in self.unknown_names():
+            self.show(text, level="attention", hint=hint)
+
+    def unknown_names(self) -> rooms.Notices:
+        """Names in the settings that nothing has, extensions included."""
+        tools, themes = self.scheduler.shared.registry.names(), (t.name for t in self.contributions.themes)
+        return unknown_names(self.models.ground, tools, themes)
 
     def save_rule(self, rule: str) -> None:
         """Adds an allow rule to the person's config, and says where. Raises ConfigError."""

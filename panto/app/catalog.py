@@ -42,6 +42,8 @@ class Models:
 
         network = ground.config.network
         self.ground = ground
+        self.found: tuple[str, ...] = ()
+        """Servers of this machine that were found and are not configured."""
         self.keys: dict[str, Key] = {}
         self.protocols = Protocols()
         self.protocols.register("tour", _no_tour)  # until its extension brings the real one
@@ -68,6 +70,7 @@ class Models:
         wanted = {name: url for name, url in wanted.items() if name not in self.tables and url not in at}
         found = await local.find(self.http, wanted)
         self.tables.update(found)
+        self.found += tuple(found)
         return tuple(found)
 
     def renew(self, ground: Ground) -> None:

@@ -15,7 +15,7 @@ from panto.app.saying import say_error
 from panto.schema.errors import UsageError
 
 if TYPE_CHECKING:
-    from panto.app.catalog import Models
+    from panto.schema.queries import ModelRow
 
 REFUSED = 3
 
@@ -107,13 +107,9 @@ def _trust(arguments: Arguments, ground: Ground) -> int:
 
 
 def _models(arguments: Arguments, ground: Ground) -> int:
-    from panto.app.catalog import Models
-
     for problem in ground.problems:
         say_error(problem.message, problem.hint)
-    models = Models(ground)
-    asyncio.run(_look_around(models))
-    rows = models.catalog.rows(" ".join(arguments.words), limit=100_000)
+    rows, chosen = asyncio.run(_rows(ground, " ".join(arguments.words)))
     if arguments.has("--json"):
         import msgspec
 
@@ -121,7 +117,6 @@ def _models(arguments: Arguments, ground: Ground) -> int:
         return 0
     if not rows:
         raise UsageError(f"no model matches {' '.join(arguments.words)!r}", "panto models lists them all")
-    chosen = models.default()
     width = max(len(row.label) for row in rows)
     for row in rows:
         mark = "*" if row.label == chosen else " "
@@ -132,9 +127,13 @@ def _models(arguments: Arguments, ground: Ground) -> int:
     return 0
 
 
-async def _look_around(models: Models) -> None:
-    await models.look_around()
-    await models.http.aclose()
+async def _rows(ground: Ground, words: str) -> tuple[tuple[ModelRow, ...], str]:
+    """The models there are, those of extensions too, and the one in force."""
+    from panto.app import quiet
+
+    async with quiet.opened(ground) as house:
+        await house.models.look_around()
+        return house.models.catalog.rows(words, limit=100_000), house.models.default()
 
 
 def _agreed() -> bool:

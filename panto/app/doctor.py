@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +17,10 @@ from panto.app.paths import shipped_extensions, shipped_rocks
 from panto.schema.errors import PantoError
 
 if TYPE_CHECKING:
-    from panto.tools.sandbox import Setting
+    from panto.app.build import House
+    from panto.app.catalog import Models
+    from panto.schema.contributions import ExtensionRow
+    from panto.tools.builtins import ToolSettings
 
 State = Literal["ok", "note", "wrong"]
 MARK = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
@@ -34,30 +37,42 @@ class Finding:
 
 def run(ground: Ground) -> int:
     """Prints all findings; returns 1 if something is wrong, else 0."""
-    findings = list(examine(ground))
+    findings = asyncio.run(_examine(ground))
     print(_text(findings))
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
 
 
-def report(ground: Ground) -> str:
-    """All findings as lines. Blocks."""
-    return _text(examine(ground))
+async def report(house: House) -> str:
+    """All findings as lines."""
+    return _text([finding async for finding in examine(house)])
 
 
 def _text(findings: Iterable[Finding]) -> str:
     return "\n".join(f"{MARK[f.state]} {f.text}" + (f"\n      fix: {f.fix}" if f.fix else "") for f in findings)
 
 
-def examine(ground: Ground) -> Iterator[Finding]:
+async def _examine(ground: Ground) -> list[Finding]:
+    from panto.app import quiet
+
+    async with quiet.opened(ground) as house:
+        return [finding async for finding in examine(house)]
+
+
+async def examine(house: House) -> AsyncIterator[Finding]:
     """Everything that can be said about this installation and this folder; asks the chosen model a word."""
     from panto import __version__
 
+    ground = house.models.ground
     yield Finding("ok", f"panto {__version__}, Python {platform.python_version()}, {platform.system()}")
-    yield from _places(ground)
-    yield from _models(ground)
-    yield from _programs()
-    yield _sandbox(ground.config.tools.sandbox)
-    yield from _terminal()
+    for finding in (*_places(ground), *_extensions(house)):
+        yield finding
+    async for finding in _models(house.models):
+        yield finding
+    for finding in _programs():
+        yield finding
+    yield await _sandbox(house.hands)
+    for finding in _terminal():
+        yield finding
     for folder in (shipped_extensions(), shipped_rocks()):
         if not folder.is_dir():
             yield Finding("wrong", f"what ships with panto is missing: {folder}", "install panto again")
@@ -93,36 +108,48 @@ def _unwritable(folder: Path) -> str:
     return "" if os.access(there, os.W_OK | os.X_OK) and there.is_dir() else str(there)
 
 
-def _models(ground: Ground) -> Iterator[Finding]:
-    from panto.app import login
-    from panto.app.catalog import Models
+def _extensions(house: House) -> Iterator[Finding]:
+    """Each extension, those that do not work first, and names in the settings that nothing has."""
+    rows = house.extensions()
+    for row in rows:
+        if row.state == "broken" or row.problem:
+            yield Finding("wrong", f"extension {row.name} ({row.place}): {row.problem or 'it is broken'}", _mend(row))
+    if house.loaded is None:
+        yield Finding("note", "no extension is loaded")
+    elif working := ", ".join(row.name for row in rows if row.state == "active" and not row.problem):
+        yield Finding("ok", f"extensions: {working}")
+    for said, hint in house.unknown_names():
+        yield Finding("wrong", said, hint)
 
-    models = Models(ground)
+
+def _mend(row: ExtensionRow) -> str:
+    if row.place.startswith("rock ") and "not found" in row.problem:
+        return f"panto rock install {row.name}, or take it out of extensions.rocks"
+    return "mend it, or take it out of the settings or its folder"
+
+
+async def _models(models: Models) -> AsyncIterator[Finding]:
+    from panto.app import login
+
     for name, table in models.catalog.tables.items():
         key = models.key(name, table)
         if key.source:
             yield Finding("ok", f"key for {name} from {key.source}")
-        elif key.missing and name in ground.config.providers:
+        elif key.missing and name in models.ground.config.providers:
             fix = f"panto login {name}, or set {table['api_key_env']}"
             yield Finding("wrong", f"provider {name}: {key.missing}", fix)
-
-    async def ask() -> tuple[tuple[str, ...], str, login.Checked]:
-        servers = await models.look_around()
-        label = models.default()
-        try:
-            nothing = login.Checked(False)
-            return servers, label, await login.check(models, models.catalog.resolve(label)) if label else nothing
-        except PantoError as e:
-            return servers, label, login.Checked(False, why=e.message, hint=e.hint)
-        finally:
-            await models.http.aclose()
-
-    servers, label, found = asyncio.run(ask())
-    for name in servers:
+    await models.look_around()
+    for name in models.found:
         yield Finding("ok", f"local server {name} at {models.tables[name]['base_url']}")
+    label = models.default()
     if not label:
         yield Finding("note", "no model is configured", "panto login PROVIDER, or a local server; /tour works without")
-    elif found.works:
+        return
+    try:
+        found = await login.check(models, models.catalog.resolve(label))
+    except PantoError as e:
+        found = login.Checked(False, why=e.message, hint=e.hint)
+    if found.works:
         yield Finding("ok", f"model {label} answers")
     else:
         yield Finding("wrong", f"model {label} does not answer: {found.why}", found.hint)
@@ -144,25 +171,23 @@ def _programs() -> Iterator[Finding]:
             yield Finding("note", f"{program} is missing, for {purpose}", fix)
 
 
-def _sandbox(setting: Setting) -> Finding:
+async def _sandbox(hands: ToolSettings) -> Finding:
     """What is in force around commands; tries it."""
-    from panto.tools.processes import Spawner
-    from panto.tools.sandbox import Sandbox
-
-    if setting == "off":
+    box = hands.sandbox
+    if box.setting == "off":
         return Finding("note", "commands run without a sandbox (tools.sandbox is off)", 'set tools.sandbox = "auto"')
-    spawner, box = Spawner(), Sandbox(setting)
     try:
-        works = asyncio.run(box.in_force(spawner))
+        works = await box.in_force(hands.spawner)
     except PantoError:
         works = False
-    finally:
-        spawner.close()
     if works:
         return Finding("ok", f"commands run in a {box.words()} (the workspace and the temporary directory)")
     lacking = "bubblewrap is not installed or does not work here"
-    if setting == "require":
+    if box.setting == "require":
         return Finding("wrong", f"no command runs: tools.sandbox requires one, and {lacking}", "install bubblewrap")
+    if not box.network:
+        said = f"no command runs: the settings keep commands from the network, and {lacking}"
+        return Finding("wrong", said, "install bubblewrap")
     return Finding("note", f"commands run without a sandbox: {lacking}", "install bubblewrap")
 
 

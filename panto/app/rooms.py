@@ -19,8 +19,8 @@ from panto.schema.errors import ConfigError, UsageError
 from panto.tools.instructions import find as instructions
 
 if TYPE_CHECKING:
+    from panto.app.build import House
     from panto.app.catalog import Models
-    from panto.scheduler import LocalClient
     from panto.schema.queries import Files as FileRows
     from panto.session import Store
     from panto.tools.builtins import ToolSettings
@@ -66,10 +66,14 @@ def spool(store: Store) -> str:
     folder = store.root / "outputs"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
+    except OSError:  # a session in memory: its outputs are gone with it, too
+        import atexit
+        import shutil
         import tempfile
 
-        return tempfile.mkdtemp(prefix="panto-")
+        made = tempfile.mkdtemp(prefix="panto-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        return made
     return str(folder)
 
 
@@ -147,7 +151,7 @@ async def export(store: Store, session: str, path: str, cwd: str) -> str:
     return str(target)
 
 
-def commands(client: LocalClient, models: Models) -> Iterable[Command]:
+def commands(client: House, models: Models) -> Iterable[Command]:
     """Slash commands that stand on this room."""
 
     async def start_tour(arguments: str, at: CommandContext) -> None:
@@ -155,11 +159,9 @@ def commands(client: LocalClient, models: Models) -> Iterable[Command]:
         await client.submit(ops.Prompt("Show me around.", agent=at.agent))
 
     async def examine(arguments: str, at: CommandContext) -> None:
-        import asyncio
-
         from panto.app import doctor
 
-        at.show(await asyncio.to_thread(doctor.report, models.ground))
+        at.show(await doctor.report(client))
 
     async def providers(text: str) -> tuple[str, ...]:
         from panto.app.login import providers

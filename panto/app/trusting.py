@@ -57,6 +57,7 @@ async def _in_force(house: House, ground: Ground) -> list[str]:
         house.show(text, level="attention", hint=hint)
     if house.loaded is not None:
         await house.loaded.reload(extensions.settings(ground, models.variables()))
+    house.check_names()
     for agent in house.scheduler.agents.values():
         agent.reload()
     await _model(house, before.config, ground.config)

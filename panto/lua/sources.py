@@ -61,7 +61,8 @@ def _folder(path: Path, kind: str) -> Source:
     for main in (path / "init.lua", path / f"{name}.lua"):
         if main.is_file():
             return Source(name, kind, main)
-    return Source(name, kind, path, problem=f"{path} has no init.lua")
+    problem = f"{path} has no init.lua" if path.exists() else f"{path} does not exist"
+    return Source(name, kind, path, problem=problem)
 
 
 def _all_in(folder: Path | None, kind: str) -> Iterable[Source]:

@@ -35,10 +35,10 @@ id = "small-1"
 
 
 @contextmanager
-def talking(panto: Panto) -> Iterator[Talk]:
+def talking(panto: Panto, *words: str) -> Iterator[Talk]:
     process = subprocess.Popen(
-        panto.argv("--lines"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=panto.cwd,
-        env=panto.environ(),
+        panto.argv("--lines", *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=panto.cwd, env=panto.environ(),
     )  # fmt: skip
     mercy = threading.Timer(90, process.kill)  # what was heard until then is told, before the test's own limit
     mercy.start()
