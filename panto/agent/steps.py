@@ -246,9 +246,10 @@ async def commit_end(ports: Ports, step: Step) -> None:
 
 
 async def keep(ports: Ports, control: Control, step: Step, failure: StorageFailed) -> None:
-    """What something came to cannot be written now: keep it, and say so at once."""
+    """What something came to cannot be written now: keep it, and say so at once (of the first: once)."""
+    if not control.held:
+        ports.signal(storage_notice(ports, failure))
     control.held.append(step)
-    ports.signal(storage_notice(ports, failure))
     for command in step.commands:
         if isinstance(command, SubmitCallResult | FailCall):
             with contextlib.suppress(StorageFailed):
@@ -257,7 +258,10 @@ async def keep(ports: Ports, control: Control, step: Step, failure: StorageFaile
 
 def storage_notice(ports: Ports, failure: StorageFailed) -> Noticed:
     """What a person is told when the ledger cannot be written."""
-    hint = f"{failure.hint}; Enter tries to write again, what has finished is kept".removeprefix("; ")
+    after = "Enter tries to write again, what has finished is kept"
+    if not ports.by_hand():
+        after = f"panto --resume {ports.session.id[:8]} then goes on"
+    hint = f"{failure.hint}; {after}".removeprefix("; ")
     return Noticed(ports.session.id, failure.message, "wrong", hint, key="storage")
 
 

@@ -20,6 +20,9 @@ from panto.schema.records import Record
 from panto.schema.signals import Fact, Left, Noticed, ReasoningStreamed, StatusChanged, TextStreamed, Update
 
 STUCK_S = 0.3
+GIVEN_UP = "the turn could not go on; it can be continued later"
+ENDS = ("storage", "ownership_lost")
+"""Keys of notices after which a turn is given up; the kinds of error that its end then has."""
 Format = Literal["text", "json", "stream-json"]
 
 
@@ -55,7 +58,7 @@ class Run:
         self._teller = Teller("")
         self._last: Record = {}
         self._rejected = ""
-        self._wrong = ""
+        self._wrong, self._kind = "", "internal"
         self._interrupts = 0
         self._told_to_go = False
         self._going = False
@@ -124,16 +127,24 @@ class Run:
                 continue
             if isinstance(update, Fact) and update.agent == self._teller.primary:
                 self._count(update.event)
-            for record in self._teller.read(update):
-                self._tell(record)
+            if not self._ends_it(update):
+                for record in self._teller.read(update):
+                    self._tell(record)
             if isinstance(update, StatusChanged) and update.parked and not update.busy:
                 self._start(self._stuck(client))
-            elif isinstance(update, Noticed) and update.level == "wrong":
-                self._wrong = update.text
             if isinstance(update, Left) or self._done():
                 return
             if self.out.full:
                 await self.out.drained()
+
+    def _ends_it(self, update: Update) -> bool:
+        """Whether this notice is why the turn is about to be given up: then its end tells it."""
+        if not isinstance(update, Noticed) or update.level != "wrong":
+            return False
+        ends = update.key in ENDS and update.agent == self._teller.primary and self._teller.active
+        self._kind = update.key if ends else "internal"
+        self._wrong = f"{update.text}\n{update.hint}".strip() if ends else update.text
+        return ends
 
     async def _stuck(self, client: Client) -> None:
         """The engine gave the turn up without ending it (a disk that is full, a model that is gone): say so.
@@ -145,7 +156,7 @@ class Run:
             return
         status = await client.ask(AskStatus())
         if status.parked and not status.busy and self._teller.active:
-            self._tell(self._teller.broken(self._wrong or "the turn could not go on; it can be continued later"))
+            self._tell(self._teller.broken(self._wrong or GIVEN_UP, self._kind))
             if not self._stdin_open:
                 self._go()
 

@@ -89,10 +89,10 @@ class Teller:
         self.active, self.refused, self.waiting = True, False, ""
         return {"type": "turn_started", "turn": turn}
 
-    def broken(self, message: str) -> Record:
+    def broken(self, message: str, kind: str = "internal") -> Record:
         """The running turn cannot go on now; it stays where it is."""
         record = self._recorder.parked()
-        record["status"], record["error"] = "failed", {"kind": "internal", "message": message}
+        record["status"], record["error"] = "failed", {"kind": kind, "message": message}
         self._provider = False
         return self._close(record)
 

@@ -266,12 +266,13 @@ class Mailbox:
         """Tell how it came to rest."""
         problem, self._problem = self._problem, None
         turn = self.session.state.turn
+        lost = isinstance(problem, OwnershipLost)
+        reason: Reason = "ownership_lost" if lost else "shutdown" if self._leaving else "failed"
         if isinstance(problem, StorageFailed):
-            self.ports.signal(steps.storage_notice(self.ports, problem))
+            if not self._held:  # else it was told at once
+                self.ports.signal(steps.storage_notice(self.ports, problem))
         elif problem is not None:
-            self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint))
-        left: Reason = "shutdown" if self._leaving else "failed"
-        reason: Reason = "ownership_lost" if isinstance(problem, OwnershipLost) else left
+            self.ports.signal(Noticed(self.session.id, problem.message, "wrong", problem.hint, reason if lost else ""))
         if turn is not None and turn.status == "attempt_failed":
             reason = "attempt_failed"
         self._on_rest(None if turn is None else Parked(reason, problem))

@@ -186,17 +186,34 @@ class Disk:
     def _translate(self, error: Exception, *, began: bool) -> PantoError:
         if isinstance(error, PantoError):
             return error
-        text = str(error)
-        hint = "free some space or set PANTO_SESSION_DIR to another folder"
-        if "full" in text or "No space" in text:
-            text = "the disk is full"
-        elif "readonly" in text or "read-only" in text.lower() or not os.access(os.path.dirname(self._place), os.W_OK):
-            text, hint = "it is read-only", "make it writable or set PANTO_SESSION_DIR to another folder"
-        elif "locked" in text or "busy" in text:
-            text, hint = "another process keeps it locked", "try again; end the process that holds it"
-        elif any(word in text for word in ("malformed", "not a database", "vtable constructor")):
-            text, hint = f"it is damaged ({text})", "run: panto session verify, then: panto session repair ID"
+        text, hint = explain(str(error), os.access(os.path.dirname(self._place), os.W_OK))
         return Failed(f"cannot use the session store {self._place}: {text}", hint, began)
+
+
+ELSEWHERE = "or set PANTO_SESSION_DIR to another folder"
+_KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("is full", "No space", "quota exceeded"), "the disk is full", f"free some space {ELSEWHERE}"),
+    (("readonly", "read-only", "Permission denied"), "it is read-only", f"make it writable {ELSEWHERE}"),
+    (("locked", "busy"), "another process keeps it locked", "try again; end the process that holds it"),
+    (("malformed", "not a database", "vtable constructor"), "it is damaged ({})",
+     "run: panto session verify, then: panto session repair ID"),
+    (("no such table", "no such column", "has no column", "values were supplied"),
+     "its tables are of another panto ({})", f"update panto, {ELSEWHERE}"),
+    (("I/O error", "Input/output", "File too large"), "the disk failed ({})", f"look after the disk {ELSEWHERE}"),
+    (("unable to open", "Not a directory", "No such file"), "it cannot be opened ({})",
+     f"see that its folder is there and yours, {ELSEWHERE}"),
+)  # fmt: skip
+"""Words of an error, what they mean to a person, and the way out."""
+
+
+def explain(text: str, writable: bool) -> tuple[str, str]:
+    """What a storage error means, and the way out. `writable`: whether the store's folder is."""
+    for words, meaning, hint in _KINDS:
+        if any(word.lower() in text.lower() for word in words):
+            if meaning.startswith("it cannot be opened") and not writable:
+                break
+            return meaning.format(text), hint
+    return (text, "the log says more") if writable else _KINDS[1][1:]
 
 
 def _end(ended: asyncio.Future[None]) -> None:

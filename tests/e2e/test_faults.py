@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -159,3 +161,37 @@ def test_without_records_a_person_reads_of_each_wait_on_stderr(panto: Panto, pro
     assert len(waits) == 2, waits
     assert "answered 529 for m" in waits[0] and "trying again in 0." in waits[0]
     assert f"was silent for {IDLE_S:g} s" in waits[1]
+
+
+SMALL = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=900k none "$PANTO_SESSION_DIR" && exec "$@"', "sh")
+"""Runs a program with a disk of its own, and a small one, for the sessions."""
+
+
+def small_disk(panto: Panto, *words: str) -> Ran:
+    """One prompt whose commands say more than the disk holds."""
+    with WireCheck("openai_chat") as vendor:
+        vendor.replies += [Reply(calls=[("bash", {"command": f"seq {n} 6000"})]) for n in range(30)]
+        configure(panto, {"vendor": vendor}, "vendor")
+        done = subprocess.run(
+            [*SMALL, *panto.argv("-p", "go", *words)], cwd=panto.cwd, env=panto.environ(), capture_output=True,
+            text=True, timeout=60, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    records = [json.loads(line) for line in done.stdout.splitlines()] if words else []
+    return Ran(done.returncode, records, done.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a disk of one's own is a matter of Linux's namespaces")
+def test_a_full_disk_is_told_once_with_the_way_out_and_ends_as_a_failure_of_storage(panto: Panto) -> None:
+    sessions = panto.home / "small"
+    sessions.mkdir()
+    panto.env["PANTO_SESSION_DIR"] = str(sessions)
+    if subprocess.run([*SMALL, "true"], env=panto.environ(), capture_output=True).returncode:
+        pytest.skip("no disk of one's own to be had here")
+    ran = small_disk(panto, "--output", "stream-json")
+    assert (ran.code, ran.end["status"], ran.end["error"]["kind"]) == (1, "failed", "storage"), ran.end
+    said = ran.end["error"]["message"]
+    assert "the disk is full" in said and "free some space" in said
+    assert f"panto --resume {ran.end['session'][:8]}" in said and "Enter" not in said
+    assert not [r for r in ran.of("notice") if "full" in r["text"]]
+    for errors in (ran.errors, small_disk(panto).errors):
+        assert errors.count("the disk is full") == 1, errors

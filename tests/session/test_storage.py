@@ -18,7 +18,7 @@ from panto.schema.errors import PantoError, StorageFailed
 from panto.session import Store, connect, stage, tables
 from panto.session import commands as c
 from panto.session.bodies import Bodies
-from panto.session.disk import Disk
+from panto.session.disk import Disk, explain
 from tests.session.world import ARGUMENTS, begin, opened, outcome, play, reply, send, start, turn
 
 
@@ -314,3 +314,44 @@ def test_the_folder_of_sessions_is_for_its_owner_only(tmp_path: Path) -> None:
             return (tmp_path / "made").stat().st_mode & 0o777
 
     assert play(script) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning", "hint"),
+    [
+        ("database or disk is full", "the disk is full", "free some space"),
+        ("[Errno 28] No space left on device", "the disk is full", "free some space"),
+        ("[Errno 122] Disk quota exceeded", "the disk is full", "free some space"),
+        ("attempt to write a readonly database", "read-only", "make it writable"),
+        ("database is locked", "another process", "try again"),
+        ("database disk image is malformed", "damaged", "panto session repair"),
+        ("file is not a database", "damaged", "panto session repair"),
+        ("no such table: session", "another panto", "update panto"),
+        ("table session has 17 columns but 16 values were supplied", "another panto", "update panto"),
+        ("disk I/O error", "the disk failed", "look after the disk"),
+        ("unable to open database file", "cannot be opened", "its folder"),
+        ("something new", "something new", "the log"),
+    ],
+)
+def test_each_kind_of_fault_names_its_own_way_out(error: str, meaning: str, hint: str) -> None:
+    said, way = explain(error, True)
+    assert meaning in said and hint in way
+    assert ("free some space" in way) == ("full" in said)
+
+
+def test_a_file_in_a_folder_that_nobody_may_write_is_called_read_only() -> None:
+    for error in ("unable to open database file", "something new"):
+        assert explain(error, False)[0] == "it is read-only"
+
+
+def test_tables_of_another_panto_do_not_ask_for_space(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            await store.writer.run(lambda db: db.execute("DROP TABLE projection") and None)
+            session = await store.create(cwd="/w", title="t")
+            with pytest.raises(StorageFailed, match="another panto") as failed:
+                await store.writer.run(lambda db: db.execute("SELECT * FROM projection") and None)
+            assert "update" in failed.value.hint and "space" not in failed.value.hint
+            await session.close()
+
+    play(script)
