@@ -26,10 +26,11 @@ def farewell(now: Now, left: Left | None, settings: ScreenSettings, shown: Seque
         answer = [*answer[: ANSWER_LINES - 1], f"… {len(answer) - ANSWER_LINES + 1} more lines"]
     facts = [plural(now.turns, "turn"), f"{tokens(now.tokens)} tokens", money(now.cost or 0.0)]
     added, removed = now.lines
-    if len(now.changed) == 1:
-        facts.insert(0, f"{clean_line(next(iter(now.changed)))} +{added} −{removed}")
-    elif now.changed:
-        facts.insert(0, f"{len(now.changed)} files +{added} −{removed}")
+    files = now.changes.total
+    if len(files) == 1:
+        facts.insert(0, f"{clean_line(next(iter(files)))} +{added} −{removed}")
+    elif files:
+        facts.insert(0, f"{len(files)} files +{added} −{removed}")
     said = left.summary if left is not None else ()
     back = [line.strip() for line in said if "--resume" in line] or [f"panto --resume {now.primary[:8]}"]
     unfinished = ["this turn is not finished: come back and press Enter to go on"] if now.unfinished else []

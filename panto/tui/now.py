@@ -46,6 +46,7 @@ from panto.schema.signals import (
     Update,
 )
 from panto.schema.view import CardView, DiffView, View
+from panto.tui.changes import Changes
 
 MODES = {"plan": "read only", "ask": "ask before running", "auto": "accept edits", "yolo": "runs everything"}
 
@@ -87,7 +88,8 @@ class Now:
     turns: int = 0
     tokens: int = 0
     cost: float | None = None
-    changed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=Changes)
+    turn: str = ""
     answer: str = ""
     first_prompt: str = ""
     beginning: bool = False  # a turn was committed, and its first step not yet
@@ -112,8 +114,8 @@ class Now:
 
     @property
     def lines(self) -> tuple[int, int]:
-        """Lines added and removed in this session."""
-        return sum(a for a, _ in self.changed.values()), sum(r for _, r in self.changed.values())
+        """Lines added and removed in this session, as far as its turns stand."""
+        return sum(a for a, _ in self.changes.total.values()), sum(r for _, r in self.changes.total.values())
 
     def corrected(self, update: Update) -> Update:
         """The first status told between a turn's commit and its first step says parked; only a second one is right.
@@ -168,9 +170,11 @@ class Now:
                 self.running, self.retry, self.beginning = False, None, False
             case TurnStarted() | TurnRetried():
                 self.turns += isinstance(event, TurnStarted)
+                self.turn = event.turn
                 self.running, self.beginning, self.doubted = True, True, False
             case TurnSuperseded():
                 self.turns = max(0, self.turns - 1)
+                self.changes.without(event.turn)
             case TurnAttemptFailed():
                 self.failed = True
             case TurnSettled() | TurnStopped():
@@ -202,8 +206,7 @@ class Now:
 
     def _count(self, view: View) -> None:
         for diff in _diffs(view):
-            added, removed = self.changed.get(diff.path, (0, 0))
-            self.changed[diff.path] = (added + diff.added, removed + diff.removed)
+            self.changes.add(self.turn, diff)
 
 
 def _diffs(view: View) -> list[DiffView]:

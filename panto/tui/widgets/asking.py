@@ -9,6 +9,7 @@ from textual.events import Key
 
 from panto.schema.bodies import Question
 from panto.tui import units
+from panto.tui.sanitize import clean_line
 from panto.tui.widgets.lines import Line, width_of, wrap
 from panto.tui.widgets.panel import PLAIN, line
 
@@ -19,7 +20,9 @@ def question_letter(event: Key) -> bool:
 
 
 def limits(question: Question) -> list[str]:
-    """What bounds a call, as far as its arguments say."""
+    """What bounds a call, as its tool says, or else as far as its arguments do."""
+    if question.limits:
+        return [clean_line(question.limits)]
     try:
         arguments = json.loads(question.arguments or "{}")
     except ValueError:

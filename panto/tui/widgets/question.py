@@ -154,10 +154,10 @@ class QuestionPanel(Panel, can_focus=True):
         if question.kind == "approval" and where:
             rows += wrapped(where, width - INDENT - 2, aside, pad)
         label = "asks because  "
+        style = self.palette.attention if question.dangerous else aside
         for text in clean(question.reason).split("\n") if question.reason else []:
-            style = self.palette.attention if question.dangerous else aside
-            rows += wrapped(label + text, width - INDENT - 2, style, pad)
-            label = ""
+            rows += wrapped(text, width - INDENT - len(label) - 2, style, pad, first=label, style=style)
+            label = " " * len(label)  # a reason each, one below the other
         if self.problem:
             rows += wrapped(self.problem, width - INDENT - 2, self.palette.wrong, pad)
         elif self.typed and not self.step:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 
+from panto.schema.bodies import ToolOutcome
 from panto.schema.contributions import Contributions, Shortcut
 from panto.schema.errors import UsageError
-from panto.schema.ops import Login, Prompt, Rewind, RunCommand
+from panto.schema.events import ToolCallCompleted, TurnSuperseded
+from panto.schema.messages import Usage
+from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReasoning
 from panto.schema.queries import (
     AskCommands,
     AskCompletions,
     AskContributions,
+    AskModels,
     AskSettings,
     AskStatus,
     AskTurns,
     CommandRow,
+    ModelRow,
     SettingRow,
     TurnRow,
 )
 from panto.schema.signals import Noticed
+from panto.schema.view import DiffView, Hunk
+from panto.tui.calls import Call
+from panto.tui.completing import shown
 from panto.tui.farewell import farewell
+from panto.tui.items_calls import CallItem
 from panto.tui.now import Now
 from tests.tui.app.stage import SETTINGS, stage
-from tests.tui.stub_client import COMMANDS, ME, STATUS, StubClient
+from tests.tui.stub_client import COMMANDS, DIGEST, ME, STATUS, StubClient
 
 PARKED = STATUS.__class__(agent=ME, model="a:m", reasoning="", mode="ask", cwd="/tmp/shop", parked=True)
 
@@ -245,3 +254,113 @@ def test_a_prompt_is_still_a_prompt() -> None:
             assert on.client.ops == [Prompt("go")]
 
     asyncio.run(run())
+
+
+def test_lines_changed_follow_the_file_and_not_the_edits() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            on.client.begin()
+            for call, hunk in (("c1", (("-", "a"), ("+", "b"))), ("c2", (("-", "b"), ("+", "c")))):
+                outcome = ToolOutcome((), view=DiffView("shop.py", (Hunk(5, 5, hunk),), 1, 1))
+                on.client.fact(ToolCallCompleted(run="r1", call=call, effect="e", outcome=DIGEST), outcome)
+            await on.see("main +1 −1")
+            on.client.end()
+            on.client.fact(TurnSuperseded(turn="t1"))
+            await on.until(lambda: "+1" not in on.rows()[-1], "no change counted")
+
+    asyncio.run(run())
+
+
+def test_the_farewell_counts_what_differs() -> None:
+    now = Now(primary="3f2a9c0e", turns=2)
+    now.changes.add("t1", DiffView("shop.py", (Hunk(5, 5, (("-", "a"), ("+", "b"))),), 1, 1))
+    now.changes.add("t2", DiffView("shop.py", (Hunk(5, 5, (("-", "b"), ("+", "c"))),), 1, 1))
+    assert "shop.py +1 −1 · 2 turns" in "\n".join(farewell(now, None, SETTINGS, []))
+
+
+def test_a_hint_that_passes_never_leaves_a_counter_behind() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await on.press("ctrl+c")
+            await on.see("Ctrl+C again leaves")
+            await on.typed("/doct")
+            await on.see("of ")
+            await on.press("ctrl+u")
+            await on.until(lambda: on.rows()[-3].endswith("ask before running ──"), "the mode again")
+
+    asyncio.run(run())
+
+
+def test_mode_and_reasoning_without_a_value_show_the_values() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskModels] = (ModelRow(STATUS.model, "s", "anthropic", 200_000, reasoning=("low", "high")),)
+        client.answers[AskCommands] = (*COMMANDS, CommandRow("reasoning", "how long", "level"))
+        async with stage(client) as on:
+            await on.typed("/mode")
+            await on.press("enter")
+            await on.see("what panto may do unasked")
+            assert "edits files of this folder unasked" in on.text()
+            await on.press("down", "enter")
+            await on.until(lambda: on.client.ops)
+            await on.typed("/reasoning")
+            await on.press("enter")
+            await on.see("how long the model thinks")
+            await on.press("down", "enter")
+            await on.until(lambda: len(on.client.ops) == 2)
+            assert on.client.ops == [SetMode("auto"), SetReasoning("high")]
+
+    asyncio.run(run())
+
+
+def test_settings_open_the_values_there_are_and_say_the_line_for_the_others() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskSettings] = (
+            SettingRow("mode", "ask", "default"), SettingRow("limits.steps", "200", "default"),
+            SettingRow("limits.file", '""', "default"),
+        )  # fmt: skip
+        async with stage(client) as on:
+            on.app.action_settings()
+            await on.see("Tab: 1 empty ones")
+            await on.press("enter")
+            await on.see("what panto may do unasked")
+            await on.press("escape")
+            await on.see("settings in force")
+            await on.press("down", "enter")
+            await on.see("[limits] steps = 200 in config.toml")
+            await on.press("tab")
+            await on.see("file")
+
+    asyncio.run(run())
+
+
+def test_the_cost_is_set_out_by_turn_and_the_changes_are_whole() -> None:
+    async def run() -> None:
+        client = StubClient(status=STATUS.__class__(agent=ME, model="a:m", reasoning="", mode="ask", cwd="/tmp/shop",
+                            usage=Usage(input=52_000, output=3_100, cache_read=26_000, reasoning=400)))  # fmt: skip
+        client.answers[AskTurns] = (TurnRow("t1", "fix the total", "completed", 0.0),)
+        async with stage(client) as on:
+            await on.typed("/cost")
+            await on.press("enter")
+            await on.see("50 % read from the cache")
+            assert "no price is known for a:m" in on.text() and "fix the total" in on.text()
+            await on.press("escape")
+            for turn, count in (("t1", 3), ("t2", 40)):
+                call = Call(turn, "write")
+                lines = tuple(("+", f"line {n}") for n in range(count))
+                call.settle("done", ToolOutcome((), view=DiffView(f"{turn}.py", (Hunk(1, 1, lines),), count, 0)))
+                on.app.transcript.story.items.append(CallItem(turn, call))
+            await on.typed("/diff")
+            await on.press("enter")
+            await on.see("changes of the last turn")
+            assert "t2.py" in on.text() and "t1.py" not in on.text() and "1 file  +40 −0" in on.text()
+            await on.press("end")
+            await on.see("line 39")
+
+    asyncio.run(run())
+
+
+def test_arguments_are_shown_as_needed_or_optional() -> None:
+    assert shown("mode") == "<mode>" and shown("provider:alias [reasoning]") == "<provider:alias> [reasoning]"
+    assert shown("[a b] <c> D") == "[a b] <c> <D>" and shown("") == ""

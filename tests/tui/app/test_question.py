@@ -303,3 +303,18 @@ def test_words_typed_at_a_question_are_the_answer_and_choose_nothing() -> None:
             assert on.client.ops == [Answer("c1", "pink", agent=ME)]
 
     asyncio.run(run())
+
+
+def test_what_bounds_a_call_is_said_and_every_reason_stands_on_its_own_row() -> None:
+    async def run() -> None:
+        question = Question("approval", "bash", "rm -r a; git push --force", "rm -r deletes files\ngit push --force",
+                            '{"command": "rm -r a; git push --force", "timeout": 90}', dangerous=True,
+                            limits="sandbox: no network, writes only here · up to 90 s")  # fmt: skip
+        async with stage() as on:
+            await put(on, question)
+            await on.see("/tmp/shop · sandbox: no network, writes only here · up to 90 s")
+            rows = on.rows()
+            first = next(at for at, row in enumerate(rows) if "asks because" in row)
+            assert rows[first].index("rm -r") == rows[first + 1].index("git push") and "1 m 30 s" not in on.text()
+
+    asyncio.run(run())
