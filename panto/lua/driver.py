@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any
 
 from panto.lua.bridge import Bridge, LuaCancelled, error_parts
 from panto.lua.guard import Guard
 from panto.lua.host import Host
-from panto.lua.tasks import GUARD_S, LuaTask, Outcome, Scope
+from panto.lua.tasks import GUARD_S, LuaTask, Outcome, Scope, Spent
 from panto.schema.errors import PantoError, UsageError
 
 __all__ = ["Driver", "LuaTask", "Outcome", "Scope", "log"]
@@ -59,6 +60,8 @@ class Driver:
         self.on_task_failed: Callable[[LuaTask, Outcome], None] = lambda task, outcome: None
         self.orphans: dict[str, Callable[[Any], None]] = {}
         """What becomes of an op's result whose task is gone."""
+        self.spent: defaultdict[str, Spent] = defaultdict(Spent)
+        """By owner."""
         self.missing = "not possible here"
         """What a request is told that has no op."""
         self._ready: deque[tuple[LuaTask, Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -121,6 +124,8 @@ class Driver:
         """Run a callback that may not wait, to its end."""
         code, posted, *rest = self._enter(self.host.call, entry, lane, owner, scope, what, *args, what=owner)
         outcome = self._outcome(code, rest)
+        if not outcome.ok:
+            self.spent[owner].error = f"{what}: {outcome.message}"
         if posted:
             self.drain()
         return outcome
@@ -179,9 +184,11 @@ class Driver:
             finally:
                 self._inside = False
         guard.enter(limit_s, what)
+        begun = perf_counter()
         try:
             return function(*args)
         finally:
+            self.spent[what].seconds += perf_counter() - begun
             guard.leave()
             self._inside = False
             if self.after_entry is not None:
@@ -279,6 +286,8 @@ class Driver:
         if not task.done.done():
             task.done.set_result(outcome)
         if not outcome.ok:
+            if outcome.kind != "cancelled":
+                self.spent[task.owner].error = f"{task.what}: {outcome.message}"
             self.on_task_failed(task, outcome)
 
     # ------------------------------------------------------------ the ready queue and the outbox

@@ -48,6 +48,11 @@ def table(extensions: Extensions) -> str:
     for row in rows:
         cost = f", {row.cost_ms:.1f} ms" if row.state == "active" else ""
         lines.append(f"- **{row.name}** {row.state}{cost}: `{row.place}`" + (f": {row.problem}" if row.problem else ""))
+        if row.state == "active":
+            lines.append(
+                f"  {row.spent_ms:.0f} ms in Lua, {row.tasks} tasks, {row.coroutines} coroutines, {row.references} "
+                f"references, {row.descriptors} descriptors" + (f"; last error: {row.error}" if row.error else "")
+            )
     counts = extensions.driver.counts()
     lines.append(f"\n{counts['tasks']} tasks, {counts['memory_kb'] / 1024:.1f} MB in Lua")
     return "\n".join(lines)

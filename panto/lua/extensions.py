@@ -17,6 +17,7 @@ from panto.lua.api.agents import EXTENSION, Desk, here
 from panto.lua.api.conversations import Conversations
 from panto.lua.api.jobs import JobTable
 from panto.lua.batch import Batches
+from panto.lua.bridge import plain_text
 from panto.lua.components import Components
 from panto.lua.driver import Driver, LuaTask, Outcome, log
 from panto.lua.guard import Guard
@@ -255,11 +256,20 @@ class Extensions:
             mine.state = "off"
 
     def rows(self) -> tuple[ExtensionRow, ...]:
-        """Extensions in load order."""
-        return tuple(
-            ExtensionRow(name, one.source.place, one.state, round(one.cost_ms, 1), one.problem)
-            for name, one in self.loaded.items()
-        )
+        """Extensions in load order, each with what it holds and has cost."""
+        return tuple(self._row(name, one) for name, one in self.loaded.items())
+
+    def _row(self, name: str, one: Loaded) -> ExtensionRow:
+        tasks = [task for task in self.driver.tasks.values() if task.owner == name]
+        programs = sum(task.op == "exec" and task.waiting is not None for task in tasks)
+        responses = sum(body.owner.owner == name for body in self.requests.bodies.values())
+        wakes = sum(slot.wakes and slot.owner == name for slot in self.jobs.slots.values())
+        spent = self.driver.spent[name]
+        return ExtensionRow(
+            name, one.source.place, one.state, round(one.cost_ms, 1), one.problem, len(tasks),
+            self.host.function("coroutines_of")(name), self.registrations.references(name),
+            programs + responses + wakes, round(spent.seconds * 1000, 1), plain_text(spent.error),
+        )  # fmt: skip
 
     async def close(self) -> None:
         """End everything: registered protocols hear of it, tasks are closed, the watchdog ends."""

@@ -210,6 +210,11 @@ class Registrations:
 
     # --- the end -----------------------------------------------------------------------------------------------
 
+    def references(self, owner: str) -> int:
+        """How many functions of an extension are kept here."""
+        mine = self._owned.get(owner)
+        return len(mine.refs) if mine else 0
+
     def withdraw(self, owner: str) -> None:
         """Take away everything an extension has registered."""
         self._to.tools.remove(owner)

@@ -25,6 +25,13 @@ class Outcome(Struct, frozen=True):
     retry_after: float | None = None
 
 
+class Spent(Struct):
+    """What an owner's Lua code has cost so far: seconds, and its last failure."""
+
+    seconds: float = 0.0
+    error: str = ""
+
+
 class Scope(Struct, eq=False):
     """What a task belongs to and ends with: a call, a stream, a command, or a whole extension."""
 

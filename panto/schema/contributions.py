@@ -40,10 +40,20 @@ class Contributions(Value, frozen=True):
 
 
 class ExtensionRow(Value, frozen=True):
-    """One extension: where it is, what loading cost, and what is wrong with it ("" nothing)."""
+    """One extension: where it is, what loading cost, and what is wrong with it ("" nothing).
+
+    What it holds now: tasks and their coroutines, functions panto keeps for it, open descriptors (responses, programs,
+    wake descriptors). `spent_ms`: time in its Lua code so far; `error`: the last failure of that code.
+    """
 
     name: str
     place: str
     state: Literal["active", "broken", "off"]
     cost_ms: float = 0.0
     problem: str = ""
+    tasks: int = 0
+    coroutines: int = 0
+    references: int = 0
+    descriptors: int = 0
+    spent_ms: float = 0.0
+    error: str = ""

@@ -146,6 +146,27 @@ def test_an_extension_reads_its_own_table_of_the_config(tmp_path: Path) -> None:
     inside(tmp_path, {"mine": code}, work, settings={"tables": {"mine": {"a": 1, "list": ["x", "y"]}}})
 
 
+def test_what_each_holds_and_has_cost_is_shown(tmp_path: Path) -> None:
+    busy = """local ext = require('panto').ext
+      ext.spawn(function() coroutine.wrap(function() ext.sleep(60000) end)() end)
+      ext.spawn(function() ext.exec { argv = { 'sleep', '60' } } end)
+      ext.register_command { name = 'count', description = 'x', handler = function() local n = 0
+        for i = 1, 2e5 do n = n + i end error('counted') end }"""
+
+    async def work(at: Home) -> None:
+        await at.house.until(lambda: at.extensions.rows()[0].descriptors == 1)
+        with pytest.raises(Exception, match="counted"):
+            await at.house.client.submit(ops.RunCommand("/count"))
+        first, second = at.extensions.rows()
+        assert (first.tasks, first.coroutines, first.references, first.descriptors) == (2, 3, 1, 1)
+        assert first.spent_ms > 0.2 and "init.lua:5: counted" in first.error
+        assert (second.tasks, second.coroutines, second.descriptors, second.error) == (0, 0, 0, "")
+        await at.house.client.submit(ops.RunCommand("/extensions"))
+        assert "2 tasks, 3 coroutines, 1 references, 1 descriptors; last error: command /count" in at.notices()[-1]
+
+    inside(tmp_path, {"a_busy": busy, "z": FINE}, work)
+
+
 MISBEHAVING = {
     "an observer": "ext.on('turn_start', function() while true do end end)",
     "a spawned task": "ext.on('turn_start', function() ext.spawn(function() while true do end end) end)",

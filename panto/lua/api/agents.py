@@ -180,7 +180,7 @@ class Desk:
         limits, fd = limits_of(spec.get("limits")), spec.get("wake_fd")
         dispatch = spec.get("dispatch_tools")
         owner = self._owner(task, bool(spec.get("detached")))
-        slot = self.jobs.add(None if fd is None else wake_descriptor(fd))
+        slot = self.jobs.add(None if fd is None else wake_descriptor(fd), task.owner)
 
         async def begin() -> None:
             job = self.scheduler.run(

@@ -51,8 +51,8 @@ def _wake(fd: int) -> None:
 class Slot:
     """One job: its unread records, its result, its waiters."""
 
-    def __init__(self, number: int, wake_fd: int | None) -> None:
-        self.number = number
+    def __init__(self, number: int, wake_fd: int | None, owner: str = "") -> None:
+        self.number, self.owner = number, owner
         self.job: Job | None = None
         self.result: JobResult | None = None
         self.result_text: str | None = None
@@ -108,6 +108,11 @@ class Slot:
     def unread(self) -> bool:
         """Whether a record waits."""
         return bool(self._records)
+
+    @property
+    def wakes(self) -> bool:
+        """Whether it holds a descriptor."""
+        return self._wake_fd is not None
 
     def release(self) -> None:
         """Give the descriptor and the buffer back."""
@@ -174,10 +179,10 @@ class JobTable:
         }  # fmt: skip
         driver.messages["job_close"] = lambda number: self._keep(self.close(number))
 
-    def add(self, wake_fd: int | None) -> Slot:
+    def add(self, wake_fd: int | None, owner: str) -> Slot:
         """A new number."""
         self._last += 1
-        slot = self.slots[self._last] = Slot(self._last, wake_fd)
+        slot = self.slots[self._last] = Slot(self._last, wake_fd, owner)
         return slot
 
     def follow(self, slot: Slot, job: Job) -> None:

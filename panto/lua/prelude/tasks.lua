@@ -269,6 +269,15 @@ function H.call(entry, lane, owner, scope, what, ...)
   return called(run_callback(H.entries[entry], lane, owner, scope, what, ...))
 end
 
+--- How many coroutines are under way for an owner: its tasks, and those that wait inside of them.
+function H.coroutines_of(owner)
+  local n = 0
+  for _, t in next, tasks do
+    if t.owner == owner then n = n + 1 + (t.nested and #t.nested or 0) end
+  end
+  return n
+end
+
 function H.counts() return alive, H.refs_held(), count('count') end
 
 H.entries = {}

@@ -1,4 +1,4 @@
-"""Extensions in load order: how each stands, where it is, what loading it cost, what is wrong with it."""
+"""Extensions in load order: how each stands, where it is, what it cost and holds, what is wrong with it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,12 @@ class ExtensionSheet(Sheet):
             place = "   " + short_path(clean_line(row.place))
             left = [mark, (" " + clean_line(row.name), BOLD), (place, colours.aside)]
             out.append(sides(left, [(cost, colours.aside)], right))
-            out += wrapped(clean(row.problem), right - 4, PLAIN, "    ") if row.problem else []
+            if row.spent_ms or row.tasks:
+                held = (f"{row.tasks} tasks", f"{row.references} references", f"{row.descriptors} descriptors",
+                        f"{row.spent_ms:.0f} ms in Lua")  # fmt: skip
+                out.append(line([("    " + f" {glyphs.dot} ".join(held), colours.aside)]))
+            for said in (row.problem, row.error):
+                out += wrapped(clean(said), right - 4, PLAIN, "    ") if said else []
         return out
 
 
