@@ -269,12 +269,11 @@ class LocalClient(Switching):
             await agent.mailbox.prompt(said, source="command", start=False)
 
     async def _stop_job(self, op: ops.StopJob) -> None:
-        kill = self.scheduler.shared.registry.get("bash_kill")
-        if kill is None:
+        jobs = self.scheduler.jobs
+        if jobs is None:
             raise UsageError("there are no background jobs")
-        agent = self.find(op.agent)
         try:
-            await kill.run({"job": op.job}, agent.tool_context("", "", "", ""))
+            await jobs.stop(jobs.get(op.job))
         except ToolFailure as failure:
             raise UsageError(failure.message) from None
 

@@ -38,7 +38,7 @@ class Scheduler:
     """All open agents and running jobs of a process. Everything here belongs to the owner loop's thread."""
 
     def __init__(self, shared: Shared, jobs: Jobs | None = None) -> None:
-        self.shared = shared
+        self.shared, self.jobs = shared, jobs
         self.agents: dict[str, Agent] = {}
         self.readers: list[Callable[[Update], None]] = []
         self._doors: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -103,21 +103,17 @@ class WorkerPool:
         the worker was lost after it had the call (`replay`: it may be repeated); unavailable where none could take it
         (nothing happened).
         """
-        if self._slots is None:
-            self._slots = asyncio.Semaphore(self.settings.most)
-        async with self._slots:
-            worker = await self._take(context)
-            self._busy.add(worker)
-            try:
-                answer = await self._call(worker, tool, arguments, context, timeout, replay)
-            except BaseException:
-                worker.kill()
-                raise
-            finally:
-                self._busy.discard(worker)
-                if worker.alive():
-                    self._give(worker)
-                self.warm()
+        worker = await self._free(context)
+        self._busy.add(worker)
+        try:
+            answer = await self._call(worker, tool, arguments, context, timeout, replay)
+        except BaseException:
+            worker.kill()
+            raise
+        finally:
+            self._busy.discard(worker)
+            self._done(worker)
+            self.warm()
         if isinstance(answer, Returned):
             return ToolReply(answer.outcome, answer.files, answer.bodies)
         raise ToolFailure(
@@ -142,7 +138,45 @@ class WorkerPool:
 
     # --- workers -------------------------------------------------------------------------------------------------
 
+    async def _free(self, context: ToolContext) -> _Worker:
+        """A worker for one call, in turn. Raises ToolFailure(cancelled) where Escape comes first: nothing was begun."""
+        taking = asyncio.ensure_future(self._take(context))
+        stop = asyncio.ensure_future(context.cancelled.wait())
+        try:
+            await asyncio.wait((taking, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not taking.done():
+                raise ToolFailure("stopped by the user before it began", "cancelled")
+            return taking.result()
+        except BaseException:
+            taking.cancel()
+            taking.add_done_callback(self._unused)
+            raise
+        finally:
+            stop.cancel()
+
+    def _unused(self, taking: asyncio.Future[_Worker]) -> None:
+        if not taking.cancelled() and taking.exception() is None:
+            self._done(taking.result())
+
+    def _done(self, worker: _Worker) -> None:
+        """The call is over: whoever waits may have the slot, and the worker if it lives."""
+        assert self._slots is not None
+        self._slots.release()
+        if worker.alive():
+            self._give(worker)
+
     async def _take(self, context: ToolContext) -> _Worker:
+        """A slot and a worker for it."""
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(self.settings.most)
+        await self._slots.acquire()
+        try:
+            return await self._ready(context)
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def _ready(self, context: ToolContext) -> _Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.alive():
@@ -171,7 +205,12 @@ class WorkerPool:
         except BaseException:
             ours.close()
             raise
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_LIMIT)
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours, limit=_LIMIT)
+        except BaseException:
+            child.kill()
+            ours.close()
+            raise
         worker = _Worker(child, reader, writer)
         try:
             writer.write(pack(Hello(PROTOCOL, self.settings.extensions)))

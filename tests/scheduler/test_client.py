@@ -107,3 +107,24 @@ def test_a_fork_from_before_what_followed_a_failed_attempt_stands_on_its_end(tmp
             assert (await at.client.ask(queries.AskTurns()))[-1].state == "completed"
 
     asyncio.run(main())
+
+
+def test_a_person_ends_a_background_job_and_the_model_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        from tests.agent.test_turns import requests, told
+
+        tables = scripted(
+            {"calls": [call("bash", command="echo begun; exec sleep 300", background=True)]}, {"text": "Started."},
+            {"text": "I see."},
+        )  # fmt: skip
+        async with house(tmp_path, tables, mode="yolo") as at:
+            await at.prompt("start it")
+            (job,) = at.agent.session.state.jobs
+            with pytest.raises(UsageError, match="there is no job 'job-none'"):
+                await at.client.submit(ops.StopJob("job-none"))
+            await at.client.submit(ops.StopJob(job))
+            await at.until(lambda: not at.agent.session.state.jobs)
+            await at.prompt("and now?")
+            assert job in "\n".join(told(m) for m in requests(at)[-1].messages)
+
+    asyncio.run(main())

@@ -126,6 +126,35 @@ def test_a_worker_that_dies_or_breaks_the_protocol_leaves_the_outcome_unknown_an
     run(check())
 
 
+def test_escape_ends_the_wait_for_a_worker_and_for_a_turn(tmp_path: Path) -> None:
+    async def check() -> None:
+        never = (sys.executable, "-c", "import time; time.sleep(300)", mark(tmp_path))
+        async with pool(tmp_path, size=0, argv=never) as (work, workers):
+            context = work.context()
+            calls = [asyncio.ensure_future(workers.run("say", "{}", context, None))]
+            await until(lambda: bool(processes(mark(tmp_path))))
+            context.cancelled.set()
+            with pytest.raises(ToolFailure, match="before it began") as caught:
+                await asyncio.wait_for(calls[0], 5)
+            assert (caught.value.cls, caught.value.effects) == ("cancelled", "none")
+            await until(lambda: not processes(mark(tmp_path)))
+        async with pool(tmp_path, size=0, most=1) as (work, workers):
+            busy, waiting = work.context(), work.context()
+            calls = [asyncio.ensure_future(workers.run("busy", "{}", busy, None))]
+            await until(lambda: bool(processes(mark(tmp_path))))
+            calls.append(asyncio.ensure_future(workers.run("say", '{"text":"x"}', waiting, None)))
+            await asyncio.sleep(0.05)
+            waiting.cancelled.set()
+            with pytest.raises(ToolFailure, match="before it began"):
+                await asyncio.wait_for(calls[1], 5)
+            busy.cancelled.set()
+            with pytest.raises(ToolFailure, match="may have had effects|before it began"):
+                await asyncio.wait_for(calls[0], 5)
+            assert await call(workers, work, "say", text="the slot is free again") == "the slot is free again|c"
+
+    run(check())
+
+
 def test_time_limit_and_escape_kill_the_worker_and_all_it_started(tmp_path: Path) -> None:
     async def check() -> None:
         async with pool(tmp_path, size=0) as (work, workers):
@@ -219,7 +248,8 @@ def test_calls_under_random_kills_are_answered_rightly_or_known_to_be_lost(tmp_p
                     ends["ok"] += 1
                 except ToolFailure as failure:
                     assert failure.cls in ("internal", "timeout", "cancelled", "unavailable"), failure.message
-                    assert failure.effects == ("none" if failure.cls == "unavailable" else "unknown")
+                    unbegun = failure.cls == "unavailable" or "before it began" in failure.message
+                    assert failure.effects == ("none" if unbegun else "unknown")
                     ends[failure.cls] += 1
 
             async def killer() -> None:
