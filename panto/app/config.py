@@ -22,6 +22,8 @@ from panto.schema.errors import ConfigError
 from panto.schema.queries import SettingRow
 
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_BEGINS = re.compile(r"\s*([\w-]+(\s*\.\s*[\w-]+)*\s*=|\[{1,2}\s*[A-Za-z_][^\[\],]*\]{1,2}\s*(#.*)?$)")
+"""A line that begins a key or a table."""
 _SECRET = re.compile(r"key|token|secret|password|auth|cookie|credential", re.IGNORECASE)
 _PLAIN_NAMES = {"api_key_env", "key_command"}
 ENVIRONMENT = {"PANTO_MODEL": "model", "PANTO_REASONING": "reasoning", "PANTO_MODE": "mode"}
@@ -132,7 +134,11 @@ def _parse(text: str, name: str, problems: list[ConfigError]) -> tuple[str, dict
             return "\n".join(lines), tomllib.loads("\n".join(lines))
         except tomllib.TOMLDecodeError as e:
             found = _LINE.search(str(e))
-            line = int(found[1]) if found else _last_statement(lines)
+            line = int(found[1]) if found else len(lines)
+            if open_value := _unclosed(lines, line):
+                problems.append(_not_closed(name, lines, *open_value))
+                continue
+            line = line if found else _statement(lines)
             said = _LINE.sub("", str(e)).replace("(at end of document)", "").strip()
             problems.append(ConfigError(f"{name}:{line}: {said}; the line is ignored", name, line))
             _blank_out(lines, line - 1)
@@ -141,11 +147,32 @@ def _parse(text: str, name: str, problems: list[ConfigError]) -> tuple[str, dict
             return "", {}
 
 
-def _last_statement(lines: list[str]) -> int:
-    """The line on which a value begins that never ends: the last key the walk reached."""
+def _statement(lines: list[str]) -> int:
+    """The line of the first key that the walk did not come past."""
     reached = [place.line for place in places("\n".join(lines)).values()]
-    full = [n for n, line in enumerate(lines, 1) if line.strip() and n > max(reached, default=0)]
-    return full[0] if full else len(lines)
+    full = (n for n, line in enumerate(lines, 1) if line.split("#")[0].strip() and n > max(reached, default=0))
+    return next(full, len(lines))
+
+
+def _unclosed(lines: list[str], line: int) -> tuple[int, int] | None:
+    """The first and last line of a value that is not closed, where that is why `line` cannot be read."""
+    first = _statement(lines[:line])
+    if first == line < len(lines) or "=" not in lines[first - 1]:
+        return None
+    following = (n for n in range(first + 1, len(lines) + 1) if _BEGINS.match(lines[n - 1]))
+    last = next(following, len(lines) + 1) - 1
+    if places("\n".join(lines[first - 1 : last])):
+        return None  # it is closed: something within it is wrong
+    while last > first and not lines[last - 1].split("#")[0].strip():
+        last -= 1
+    return first, last
+
+
+def _not_closed(name: str, lines: list[str], first: int, last: int) -> ConfigError:
+    """What is said of such a value, whose lines go."""
+    lines[first - 1 : last] = [""] * (last - first + 1)
+    gone = "the line is ignored" if first == last else f"lines {first} to {last} are ignored"
+    return ConfigError(f"{name}:{first}: the value that begins here is not closed; {gone}", name, first)
 
 
 def _blank_out(lines: list[str], at: int) -> None:

@@ -139,6 +139,51 @@ def test_keys_under_a_broken_header_count_for_no_other_table(tmp_path: Path) -> 
     assert (loaded.config.tools.sandbox, loaded.config.limits.steps, loaded.config.screen.theme) == ("off", 200, "dark")
 
 
+UNCLOSED = """\
+model = "fake:small"
+[permissions]
+allow = [
+  "read",  # the bracket below is missing
+  "bash(x=1)",
+
+deny = ["bash(rm *)"]
+[tools]
+sandbox = "off"
+[limits]
+steps = 3
+"""
+
+
+def test_an_unclosed_bracket_is_named_by_its_own_line_alone_and_the_rest_counts(tmp_path: Path) -> None:
+    loaded = _load(tmp_path, UNCLOSED)
+    assert _said(loaded) == [":3: the value that begins here is not closed; lines 3 to 5 are ignored"]
+    config = loaded.config
+    assert (config.permissions.deny, config.tools.sandbox, config.limits.steps) == (("bash(rm *)",), "off", 3)
+
+
+_OPEN = "the value that begins here is not closed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[limits]\nsteps = 3\nx = [1,\n 2", f":3: {_OPEN}; lines 3 to 4 are ignored"),
+        ("x = [1\n[limits]\nsteps = 3", f":1: {_OPEN}; the line is ignored"),
+        ('x = """\nlong\n[limits]\nsteps = 3', f":1: {_OPEN}; lines 1 to 2 are ignored"),
+        ("x = { a = [1,\n[limits]\nsteps = 3", f":1: {_OPEN}; the line is ignored"),
+        ("[limits]\nsteps = 3\n[permissions]\nallow = [\n'a',\nb,\n]\n", ":6: Invalid value; the line is ignored"),
+    ],
+)
+def test_what_is_not_closed_takes_no_more_than_itself(tmp_path: Path, text: str, said: str) -> None:
+    loaded = _load(tmp_path, text)
+    assert _said(loaded) == [said]
+    assert loaded.config.limits.steps == 3
+
+
+def _said(loaded: Loaded) -> list[str]:
+    return [problem.message.partition("config.toml")[2] for problem in loaded.problems]
+
+
 def test_a_list_that_never_ends_leaves_what_came_before(tmp_path: Path) -> None:
     loaded = _load(tmp_path, "mode = 'auto'\n[permissions]\nallow = [\n 'read',\n")
     assert loaded.config.mode == "auto"
