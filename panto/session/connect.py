@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE = "sessions.db"
+ASIDE = f"{FILE}.aside-"
+"""How the name of a damaged file begins that was put aside and of which nothing was carried over yet."""
+BRING_BACK = "panto session repair store brings back all that can be read of it"
+
 PATIENCE = 10.0
 """Seconds to wait for another process's transaction."""
 

@@ -26,11 +26,13 @@ MOST = 64
 
 
 class Failed(StorageFailed):
-    """A storage error. `began`: writing had begun, so only storage knows whether the commit exists."""
+    """A storage error. `began`: writing had begun, so only storage knows whether the commit exists. `damaged`: what is
+    stored is not as it was written."""
 
-    def __init__(self, message: str, hint: str, began: bool) -> None:
+    def __init__(self, message: str, hint: str, began: bool, damaged: bool = False) -> None:
         super().__init__(message, hint)
         self.began = began
+        self.damaged = damaged
 
 
 class _Item(Generic[T]):
@@ -187,15 +189,17 @@ class Disk:
         if isinstance(error, PantoError):
             return error
         text, hint = explain(str(error), os.access(os.path.dirname(self._place), os.W_OK))
-        return Failed(f"cannot use the session store {self._place}: {text}", hint, began)
+        damaged = text.startswith(DAMAGED)
+        return Failed(f"cannot use the session store {self._place}: {text}", hint, began, damaged)
 
 
+DAMAGED = "it is damaged"
 ELSEWHERE = "or set PANTO_SESSION_DIR to another folder"
 _KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("is full", "No space", "quota exceeded"), "the disk is full", f"free some space {ELSEWHERE}"),
     (("readonly", "read-only", "Permission denied"), "it is read-only", f"make it writable {ELSEWHERE}"),
     (("locked", "busy"), "another process keeps it locked", "try again; end the process that holds it"),
-    (("malformed", "not a database", "vtable constructor"), "it is damaged ({})",
+    (("malformed", "not a database", "vtable constructor"), DAMAGED + " ({})",
      "run: panto session verify, then: panto session repair ID"),
     (("no such table", "no such column", "has no column", "values were supplied"),
      "its tables are of another panto ({})", f"update panto, {ELSEWHERE}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
@@ -38,13 +38,19 @@ class Salvage(Struct, frozen=True):
 
 
 class Repaired(Struct, frozen=True):
-    """What repairing did. `session` is the whole one; `old` the damaged one, "" where it was mended in place."""
+    """What repairing did.
+
+    intact: there was nothing to do. mended: in place, what was wrong with `session` could be made anew (its index, the
+    file it lies in), or is a body that is gone. replaced: `session` is a new one with all that proves, `old` the
+    damaged one. `kept` commits; `lost` what was wrong, `aside` the file of what could not be kept ("" none).
+    """
 
     session: str
-    old: str
+    outcome: Literal["intact", "mended", "replaced"]
     kept: int
-    lost: tuple[Finding, ...]
+    lost: tuple[Finding, ...] = ()
     aside: str = ""
+    old: str = ""
 
 
 def salvage(db: sqlite3.Connection, id: str) -> Salvage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -33,65 +34,94 @@ PAGE = 4096
 
 
 class Rescued(Struct, frozen=True):
-    """What was carried over: sessions that prove, sessions that do not (mend each), and where the old file is."""
+    """What was carried over: commits, sessions that prove, those that do not (mend each), where the old files are."""
 
+    commits: int
     whole: tuple[str, ...]
     broken: tuple[str, ...]
-    aside: str
+    aside: tuple[str, ...]
 
 
-def rescue(root: Path, mine: str) -> Rescued:
-    """Make the store's file anew from what can be read of it. Nobody else may have it open (`mine`: own lease).
+def aside(root: Path) -> list[Path]:
+    """Files that were put aside and not carried over yet."""
+    return sorted(p for p in root.glob(f"{connect.ASIDE}*") if not p.name.endswith(("-wal", "-shm")))
 
-    Raises UsageError where another process has, or where not even the list of tables can be read.
-    """
+
+def identity(root: Path) -> tuple[int, int]:
+    """Which file the store's is."""
+    try:
+        found = (root / connect.FILE).stat()
+    except OSError:
+        return (0, 0)
+    return (found.st_dev, found.st_ino)
+
+
+def put_aside(root: Path, mine: str) -> None:
+    """Put the store's file where nobody uses it. Raises UsageError where another process (not lease `mine`) does."""
     import sqlite3
 
-    fresh = root / "rescue"
-    new = connect.for_writing(fresh, connect.Found())
-    new.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # its first page may be wanted
-    old = _readable(root, fresh)
+    old = sqlite3.connect(root / connect.FILE, timeout=connect.PATIENCE, isolation_level=None)
     try:
         _alone(old, mine)
-        try:
-            ids = _copy(old, new, Bodies(root / "blobs"))
-            broken = tuple(id for id in ids if not _sound(new, id))
-            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            new.close()
-    except sqlite3.DatabaseError as error:
-        raise UsageError(f"{root / connect.FILE} cannot be read: {error}", "put it away and import exports") from None
     finally:
         old.close()
-    aside = root / f"{connect.FILE}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+    _move(root, connect.FILE, f"{connect.ASIDE}{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+
+
+def _move(root: Path, name: str, to: str) -> str:
     for suffix in ("-wal", "-shm", ""):
-        path = Path(f"{root / connect.FILE}{suffix}")
+        path = root / f"{name}{suffix}"
         if path.exists():
-            os.replace(path, f"{aside}{suffix}")
-    os.replace(fresh / connect.FILE, root / connect.FILE)
-    for path in fresh.iterdir():
-        path.unlink()
-    fresh.rmdir()
-    return Rescued(tuple(id for id in ids if id not in broken), broken, str(aside))
+            os.replace(path, root / f"{to}{suffix}")
+    return str(root / to)
 
 
-def _readable(root: Path, fresh: Path) -> sqlite3.Connection:
-    """The damaged file, opened. Where its first page is gone, a copy of it with the first page of a new one.
+def rescue(root: Path) -> Rescued:
+    """Carry everything that can be read of files that lie aside into the store's. Raises UsageError where not even
+    the list of tables can be read."""
+    import sqlite3
+
+    count, every = 0, list[str]()
+    done: list[str] = []
+    new = connect.for_writing(root, connect.Found())
+    try:
+        for path in aside(root):
+            try:
+                with contextlib.closing(_readable(path, root / "rescue")) as old:
+                    ids, commits = _copy(old, new, Bodies(root / "blobs"))
+                every += ids
+                count += commits
+            except sqlite3.DatabaseError as error:
+                raise UsageError(f"{path} cannot be read: {error}", "put it away and import exports") from None
+            finally:
+                shutil.rmtree(root / "rescue", ignore_errors=True)
+            done.append(_move(root, path.name, path.name.replace(connect.ASIDE, f"{connect.FILE}.damaged-")))
+        broken = tuple(id for id in every if not _sound(new, id))
+    finally:
+        new.close()
+    return Rescued(count, tuple(id for id in every if id not in broken), broken, tuple(done))
+
+
+def _readable(path: Path, fresh: Path) -> sqlite3.Connection:
+    """A damaged file, opened. Where its first page is gone, a copy of it with the first page of a new one.
 
     That page holds the list of tables, which lie at the same places in every store of one format.
     """
     import sqlite3
 
-    db = sqlite3.connect(root / connect.FILE, timeout=connect.PATIENCE, isolation_level=None)
+    db = sqlite3.connect(path, timeout=connect.PATIENCE, isolation_level=None)
     try:
         db.execute("SELECT count(*) FROM segment").fetchone()
         return db
     except sqlite3.DatabaseError:
         db.close()
+    made = connect.for_writing(fresh, connect.Found())
+    made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    made.close()
     copy = fresh / "copy.db"
-    shutil.copyfile(root / connect.FILE, copy)
-    with open(fresh / connect.FILE, "rb") as made, open(copy, "r+b") as file:
-        page = bytearray(made.read(PAGE))
+    shutil.copyfile(path, copy)
+    with open(fresh / connect.FILE, "rb") as first, open(copy, "r+b") as file:
+        page = bytearray(first.read(PAGE))
         page[28:32] = (copy.stat().st_size // PAGE).to_bytes(4, "big")
         file.write(page)
     return sqlite3.connect(copy, isolation_level=None)
@@ -125,31 +155,37 @@ def _rows(db: sqlite3.Connection, columns: str, table: str) -> list[tuple[object
     return list(found.values())
 
 
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, bodies: Bodies) -> list[str]:
-    """Carry everything over in one transaction; the ids of sessions that can be found again."""
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, bodies: Bodies) -> tuple[list[str], int]:
+    """Carry everything over in one transaction; the ids of sessions that can be found again, and how many commits."""
     new.execute("PRAGMA foreign_keys = OFF")
     new.execute("BEGIN IMMEDIATE")
     segments = _rows(old, _SEGMENT, "segment")
-    new.executemany(f"INSERT INTO segment({_SEGMENT}) VALUES({_marks(9)})", segments)
-    for row in _body_rows(old):
-        new.execute("INSERT OR IGNORE INTO body(id, digest, size, data, base, depth) VALUES(?, ?, ?, ?, ?, ?)", row)
-    sessions = _rows(old, _SESSION, "session")
+    new.executemany(f"INSERT OR IGNORE INTO segment({_SEGMENT}) VALUES({_marks(9)})", segments)
+    places: dict[object, int] = {}
+    for number, digest, size, data, base, depth in _body_rows(old):
+        new.execute(
+            "INSERT OR IGNORE INTO body(digest, size, data, base, depth) VALUES(?, ?, ?, ?, ?)",
+            (digest, size, data, places.get(base), depth),
+        )
+        places[number] = new.execute("SELECT id FROM body WHERE digest = ?", (digest,)).fetchone()[0]
+    known = {segment[0] for segment in segments}
+    sessions = [row for row in _rows(old, _SESSION, "session") if row[0] in known]
     heads = {row[0]: row[3] for row in sessions}
+    count = 0
     for segment in segments:
-        for commit in _commits(old, str(segment[0]), heads.get(segment[0])):
-            _put(new, bodies, commit)
-    new.executemany(f"INSERT INTO session({_SESSION}) VALUES({_marks(14)})", sessions)
+        count += sum(_put(new, bodies, commit) for commit in _commits(old, str(segment[0]), heads.get(segment[0])))
+    new.executemany(f"INSERT OR IGNORE INTO session({_SESSION}) VALUES({_marks(14)})", sessions)
     rows = {row[0] for row in sessions}
     parents = {segment[1] for segment in segments}
     for segment in segments:  # a session whose row is gone, unless it only serves forks
         if segment[0] not in rows and segment[0] not in parents:
             new.execute(
-                f"INSERT INTO session({_SESSION}) VALUES(?, 0, ?, -1, x'', 0, 0, '', '', '', 0, 0, NULL, '')",
+                f"INSERT OR IGNORE INTO session({_SESSION}) VALUES(?, 0, ?, -1, x'', 0, 0, '', '', '', 0, 0, NULL, '')",
                 (segment[0], segment[5]),
             )
             rows.add(segment[0])
     new.execute("COMMIT")
-    return sorted(str(id) for id in rows)
+    return sorted(str(id) for id in rows), count
 
 
 def _marks(count: int) -> str:
@@ -191,20 +227,23 @@ def _commits(old: sqlite3.Connection, segment: str, head: object) -> Iterator[Co
             yield commit_of(row)
 
 
-def _put(new: sqlite3.Connection, bodies: Bodies, commit: Commit) -> None:
-    new.execute(
+def _put(new: sqlite3.Connection, bodies: Bodies, commit: Commit) -> bool:
+    put = new.execute(
         "INSERT OR IGNORE INTO commits VALUES(?, ?, ?, ?, ?, ?, ?)",
         (
             commit.segment, commit.seq, commit.epoch, commit.time, bytes.fromhex(commit.prev),
             bytes.fromhex(commit.digest), commit.body,
         ),
     )  # fmt: skip
+    if not put.rowcount:
+        return False  # it was carried over before
     try:
         index(new, commit.segment, commit.seq, commit)
         events = [record.event for record in records(commit) if not isinstance(record.event, Unknown)]
         index_words(new, bodies, commit.segment, commit.seq, events)
     except Corrupt:
         pass  # it does not prove, and is told when its session is mended
+    return True
 
 
 def _sound(new: sqlite3.Connection, id: str) -> bool:

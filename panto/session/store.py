@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from panto.schema.codec import derive_id
-from panto.schema.errors import Corrupt, Refused, StorageFailed, ViewOnly
-from panto.schema.events import AnyEvent
+from panto.schema.errors import Corrupt, Refused, ViewOnly
 from panto.schema.queries import History, SessionRow
-from panto.session import catalog, children, connect, kept, lease, ownership
-from panto.session.append import Entry, Handle, append
+from panto.session import born, catalog, children, connect, kept, lease, ownership
+from panto.session.append import Entry, Handle
 from panto.session.bodies import Bodies, Staged
 from panto.session.commands import ChangeCwd, ChangeMode, ChangeModel, ChangeReasoning, ChangeTitle, SubmitInput
 from panto.session.disk import Disk, Failed
-from panto.session.evolve import evolve
 from panto.session.ids import is_id, new_id
 from panto.session.ledger import Commit
-from panto.session.machine import decide
 from panto.session.ownership import Birth, Taken
 from panto.session.page import page
-from panto.session.projection import Projection, empty, save, whole
+from panto.session.projection import Projection, save, whole
 from panto.session.read import commits, lineage
 from panto.session.session import Session
 from panto.session.upkeep import Upkeep
+from panto.session.writer import writer_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from panto.session.catalog import Hit
     from panto.session.children import Spent
     from panto.session.command import Command, Position
-    from panto.session.rescue import Rescued
     from panto.session.viewer import Viewer
 
 
@@ -49,12 +46,15 @@ class Store(Upkeep):
     `notice`: what a person must know about this store ("" nothing): in memory only, or a weaker journal.
     """
 
-    def __init__(self, root: pathlib.Path, writer: Disk, bodies: Bodies, notice: str) -> None:
+    def __init__(
+        self, root: pathlib.Path, writer: Disk, bodies: Bodies, notice: str, damage: Failed | None = None
+    ) -> None:
         """Use `Store.open`."""
         self.root = root
         self.notice = notice
         self.bodies = bodies
         self.writer = writer
+        self._damage = damage
         self._reader: Disk | None = None
         self._lease = new_id()
         self._open: dict[str, Session] = {}
@@ -65,8 +65,7 @@ class Store(Upkeep):
     @classmethod
     async def open(cls, root: pathlib.Path) -> Store:
         """Open or create the store. Where nothing can be written it lives in memory and `notice` says so."""
-        writer, bodies, notice = await _writer(root)
-        return cls(root, writer, bodies, notice)
+        return cls(root, *await writer_of(root))
 
     @property
     def memory(self) -> bool:
@@ -113,29 +112,21 @@ class Store(Upkeep):
         return await self._begin(Birth(name, under or "", opener or "", depth), tuple(given))
 
     async def _begin(self, birth: Birth, given: tuple[Command, ...]) -> Session:
-        """Create a root segment with its first commit, in one transaction."""
-        nothing = empty(birth.id, "")
-        state = nothing.state
-        events: list[tuple[AnyEvent, ...]] = []
-        for command in given:
-            decided = decide(state, nothing.view, command)  # type: ignore[arg-type]
-            state = evolve(state, decided[0], (0, len(events)))
-            events.append(decided)
-        entry = Entry(tuple((c.id, c.intent) for c in given), tuple(events), None, (), state.settings)
+        """Create a root segment with its first commit, in one transaction; where the file is damaged, in a new one."""
+        entry = born.first(birth, given)
+        if self._damage is None or self._open:
+            try:
+                return self._adopt(*await self._born(birth, entry))
+            except Failed as error:
+                if not error.damaged or self._open:
+                    raise
+                self._damage = error
+        await self.begin_anew(self._damage)
+        return self._adopt(*await self._born(birth, entry))
+
+    def _born(self, birth: Birth, entry: Entry) -> asyncio.Future[tuple[Taken, Projection]]:
         holder, bodies = self.holder(), self.bodies
-
-        def job(db: sqlite3.Connection) -> tuple[Taken, Projection]:
-            taken = ownership.create(db, birth, holder)
-            seed = db.execute("SELECT seed FROM segment WHERE id = ?", (birth.id,)).fetchone()[0]
-            landing = append(db, taken.handle, bodies, (entry,))[0]
-            if landing.error is not None:
-                raise landing.error
-            live = empty(birth.id, seed.hex())
-            live.apply([record.event for record in landing.records], landing.seq, landing.records[0].time)
-            live.digest = landing.digest
-            return taken, live
-
-        return self._adopt(*await self.writer.run(job))
+        return self.writer.run(lambda db: born.begin(db, birth, holder, bodies, entry))
 
     async def open_session(self, name: str, *, take_over: bool = False) -> Session:
         """Open for writing, by id or unique prefix. Nothing is written but the ownership: see `recovery`.
@@ -287,20 +278,21 @@ class Store(Upkeep):
         """Messages that have all these words (beginnings count), newest first, with the session of each."""
         return await self.reader.run(lambda db: catalog.search(db, words, limit), plain=True)
 
-    async def rescue(self) -> Rescued:
-        """Make a damaged database file anew from what can be read of it. No session may be open. Raises UsageError."""
-        from panto.session.rescue import rescue
+    # --- the file as a whole ---
 
+    async def disconnect(self) -> str:
+        """Close the file; the id of this process's lease. No session may be open here. Raises Owned."""
         if self._open:
             raise ownership.owned(next(iter(self._open)), self.holder())
         for disk in (self._reader, self.writer):
             if disk is not None:
                 await disk.close()
         self._reader = None
-        try:
-            return await asyncio.to_thread(rescue, self.root, self._lease)
-        finally:
-            self.writer, self.bodies, self.notice = await _writer(self.root)
+        return self._lease
+
+    async def connect(self, *, memory: bool = False) -> None:
+        """Open it again (`memory`: an empty one that is gone with the process)."""
+        self.writer, self.bodies, self.notice, self._damage = await writer_of(self.root, memory=memory)
 
     # --- for sessions ---
 
@@ -391,17 +383,3 @@ class Store(Upkeep):
 def _read(done: asyncio.Future[T]) -> bool:
     """Whether it succeeded; for work that nobody waits for."""
     return not done.cancelled() and done.exception() is None
-
-
-async def _writer(root: pathlib.Path) -> tuple[Disk, Bodies, str]:
-    """The writer of a root, or one in memory, with what a person must know of it."""
-    found = connect.Found()
-    writer = Disk(lambda: connect.for_writing(root, found), str(root / connect.FILE), writes=True)
-    try:
-        await writer.run(lambda db: None)
-        return writer, Bodies(root / "blobs"), found.notice
-    except StorageFailed as error:
-        await writer.close()
-        notice = f"{error.message}; this session lives in memory and is gone when panto ends ({error.hint})"
-        writer = Disk(lambda: connect.in_memory(root), "in memory", writes=True)
-        return writer, Bodies(root / "blobs", writes=False), notice

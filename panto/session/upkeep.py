@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from panto.session.collect import Collected
+    from panto.session.disk import Failed
     from panto.session.importing import Imported
     from panto.session.repair import Repaired
+    from panto.session.rescue import Rescued
     from panto.session.store import Store
     from panto.session.verify import Report
 
@@ -36,10 +38,28 @@ class Upkeep:
         return await whole.verify(cast("Store", self), name)
 
     async def repair(self, name: str) -> Repaired:
-        """Keep all of a session that proves, in a new one where the chain is broken, and say what was lost."""
+        """Keep all of a session that proves, in a new one where the chain is broken, and say what was lost.
+
+        Where the file is damaged, or an older one lies aside, that is mended first; the name "store" means only that.
+        """
         from panto.session import whole
 
         return await whole.repair(cast("Store", self), name)
+
+    async def begin_anew(self, damage: Failed) -> None:
+        """Put a damaged file aside and go on with a new one, or in memory where another process still uses it."""
+        from panto.session import whole
+
+        await whole.begin_anew(cast("Store", self), damage)
+
+    async def rescue(self) -> Rescued:
+        """Make a damaged database file anew from what can be read of it, and bring back what lies aside.
+
+        No session may be open here. Raises UsageError.
+        """
+        from panto.session import whole
+
+        return await whole.rescue(cast("Store", self))
 
     async def collect(self) -> Collected:
         """Give back the space of what no session reaches."""

@@ -15,12 +15,14 @@ from panto.schema.errors import UsageError
 from panto.session import collect as collecting
 from panto.session import connect, importing, lease, ownership, transfer
 from panto.session import repair as repairing
+from panto.session import rescue as rescuing
 from panto.session import verify as verifying
 from panto.session.bodies import MANIFEST, Staged
 from panto.session.disk import Failed
 from panto.session.importing import Draft, Imported
 from panto.session.read import Lineage, lineage
 from panto.session.repair import Repaired
+from panto.session.rescue import Rescued
 from panto.session.verify import Finding, Report
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
     from panto.session.collect import Collected
     from panto.session.store import Store
+
+STORE = "store"
+"""The name that means all sessions where one is to be repaired; no id begins like this."""
 
 PIECE = 200
 """Commits, or lines, that are handled at a time."""
@@ -152,16 +157,49 @@ async def verify(store: Store, name: str) -> Report:
 
 async def repair(store: Store, name: str) -> Repaired:
     """Mend a session that nobody has open; where the file itself is damaged, first the file. Raises Owned, Missing."""
-    file = await _file(store)
-    aside = ""
-    if file:
-        aside = (await store.rescue()).aside
+    found: list[Finding] = []
+    if await _file(store) or rescuing.aside(store.root):
+        rescued = await store.rescue()
+        much = "" if rescued.whole or rescued.broken else ", and nothing of it can be read"
+        found = [Finding(f"the database file was damaged; the old one is {path}{much}", "") for path in rescued.aside]
+        if name == STORE:
+            broken = [Finding(f"session {id[:8]} has lost parts: panto session repair {id[:8]}", id)
+                      for id in rescued.broken]  # fmt: skip
+            return Repaired(STORE, "mended", rescued.commits, (*found, *broken))
     id = await store.resolve(name)
     done = await _mend(store, id)
-    if not file:
+    if not found:
         return done
-    lost = (Finding(f"the database file was damaged ({file}); the old one is {aside}", id), *done.lost)
-    return msgspec.structs.replace(done, lost=lost)
+    outcome = "mended" if done.outcome == "intact" else done.outcome
+    return msgspec.structs.replace(done, outcome=outcome, lost=(*found, *done.lost))
+
+
+async def rescue(store: Store) -> Rescued:
+    """Put a damaged file aside, and carry over all that can be read of files that lie aside. Raises UsageError."""
+    damaged = await _file(store)
+    mine = await store.disconnect()
+    try:
+        if damaged:
+            await asyncio.to_thread(rescuing.put_aside, store.root, mine)
+        return await asyncio.to_thread(rescuing.rescue, store.root)
+    finally:
+        await store.connect()
+
+
+async def begin_anew(store: Store, damage: Failed) -> None:
+    """Put a damaged file aside and begin a new one; where another process still uses it, go on in memory."""
+    before = rescuing.identity(store.root)
+    mine = await store.disconnect()
+    try:
+        if rescuing.identity(store.root) == before:  # else somebody else has been here
+            await asyncio.to_thread(rescuing.put_aside, store.root, mine)
+    except (UsageError, OSError) as error:
+        await store.connect(memory=True)
+        why = error.message if isinstance(error, UsageError) else error.strerror
+        store.notice = f"{damage.message}, and {why}; this session lives in memory and is gone when panto ends"
+        return
+    await store.connect()
+    store.notice = f"{damage.message}. It was put aside and a new one begun; {connect.BRING_BACK}"
 
 
 async def _file(store: Store) -> str:
@@ -177,7 +215,7 @@ async def _file(store: Store) -> str:
 async def _mend(store: Store, id: str) -> Repaired:
     report = await verify(store, id)
     if report.intact:
-        return Repaired(id, "", report.commits, ())
+        return Repaired(id, "intact", report.commits)
     holder = store.holder()
     taken = await store.writer.run(lambda db: ownership.take(db, id, holder, take_over=False))
     try:
@@ -185,11 +223,11 @@ async def _mend(store: Store, id: str) -> Repaired:
         lost_bodies = tuple(finding for finding in report.findings if finding.body)
         if not kept.findings:
             await store.writer.run(lambda db: repairing.reindex(db, id))
-            return Repaired(id, "", report.commits, report.findings)
+            return Repaired(id, "mended", report.commits, report.findings)
         aside = await _aside(store, id, list(kept.aside)) if kept.aside else ""
         new = await store.writer.run(lambda db: repairing.record(db, store.bodies, id, kept, holder))
         count = (kept.shared.seq + 1 if kept.shared else 0) + len(kept.later)
-        return Repaired(new, id, count, kept.findings + lost_bodies, aside)
+        return Repaired(new, "replaced", count, kept.findings + lost_bodies, aside, id)
     finally:
         await store.writer.run(lambda db: ownership.let_go(db, taken.handle))
 

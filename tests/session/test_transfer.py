@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from panto.schema.errors import Conflict, Corrupt, Missing, Owned, UsageError
+from panto.schema.errors import Conflict, Corrupt, Missing, Owned, StorageFailed, UsageError
 from panto.session import Store, stage
 from panto.session import commands as c
 from panto.session.context import AssistantEntry, ResultEntry
 from panto.session.projection import load
 from panto.session.read import lineage
 from panto.session.recovery import recovery
+from tests.session.processes import Other
 from tests.session.test_ledger import tamper
 from tests.session.world import begin, opened, play, reply, said, send, settle, start, turn
 
@@ -265,7 +266,7 @@ def test_repair_keeps_all_that_proves_in_a_new_session_and_says_what_was_lost(tm
             report = await store.verify(id)
             assert (report.findings[0].segment, report.findings[0].seq) == (id, seq)
             repaired = await store.repair(id)
-            assert (repaired.old, repaired.kept) == (id, report.commits)
+            assert (repaired.outcome, repaired.old, repaired.kept) == ("replaced", id, report.commits)
             assert [finding.seq for finding in repaired.lost] == [seq]
             assert '"readable":true' in Path(repaired.aside).read_text()
             new = repaired.session
@@ -293,10 +294,10 @@ def test_repair_of_an_intact_session_changes_nothing(tmp_path: Path) -> None:
                 await store.repair(session.id)
             await session.close()
             repaired = await store.repair(session.id)  # the index of commands is made anew, in place
-            assert (repaired.session, repaired.old) == (session.id, "")
+            assert (repaired.session, repaired.outcome, repaired.old) == (session.id, "mended", "")
             assert [f.text for f in repaired.lost] == ["the index of commands differs from the commits"]
             repaired = await store.repair(session.id)
-            assert (repaired.session, repaired.old, repaired.lost) == (session.id, "", ())
+            assert (repaired.session, repaired.outcome, repaired.lost) == (session.id, "intact", ())
 
     play(script)
 
@@ -388,7 +389,7 @@ def test_a_damaged_page_of_the_database_costs_what_lies_on_it_and_no_more(tmp_pa
                 if session.state.turn is not None:
                     await session.commit(c.SettleTurn(turn=session.state.turn.turn, attempt=session.state.turn.attempt))
                 await turn(session, "goes on")
-                done.append(repaired.old == "")
+                done.append(repaired.outcome != "replaced")
                 report = await store.verify(repaired.session)
                 assert all(finding.body for finding in report.findings)
             return done
@@ -408,3 +409,87 @@ def test_exporting_many_sessions_at_once_holds_up_nothing(tmp_path: Path) -> Non
             assert len(await exports) == 3
 
     play(script)
+
+
+@pytest.mark.parametrize(
+    "what", ["commits", "session", "command", "words_content", "words_data", "body", "segment", "lease", "first", "all"]
+)
+def test_a_damaged_file_is_put_aside_and_work_goes_on_in_a_new_one_until_all_is_brought_back(
+    tmp_path: Path, what: str
+) -> None:
+    async def script() -> str:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w", title="yesterday")
+            for k in range(5):
+                await turn(session, f"say {k} " + "words " * 200)
+            id = session.id
+            await session.close()
+            await store.writer.run(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)") and None, plain=True)
+        return id
+
+    id = play(script)
+    path = tmp_path / "sessions.db"
+    with open(path, "r+b") as file:
+        if what == "all":
+            file.write(b"no database " * 1000)
+        else:
+            file.seek((page_of(path, what) - 1) * 4096)
+            file.write(b"\xa5" * 4096)
+
+    async def today() -> str:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w", title="today")
+            assert not store.memory
+            if list(tmp_path.glob("sessions.db.aside-*")):  # else what is damaged is not needed for a new one
+                assert "damaged" in store.notice and "panto session repair store" in store.notice
+                assert not list(tmp_path.glob("sessions.db-*.aside"))
+            try:
+                await turn(session, "work of today")
+            except StorageFailed:
+                assert what in ("words_data", "words_content", "command", "body", "commits")
+            return session.id
+
+    new = play(today)
+
+    async def after() -> None:
+        async with opened(tmp_path) as store:
+            done = await store.repair("store")
+            assert (done.session, done.outcome) == ("store", "mended")
+            assert any("old one is" in loss.text for loss in done.lost)
+            if what in ("all", "segment"):  # of its beginning nothing is left that could prove it
+                assert any("nothing of it can be read" in loss.text for loss in done.lost)
+                assert (await store.verify(new)).intact
+                return
+            assert not list(tmp_path.glob("sessions.db.aside-*")) and list(tmp_path.glob("sessions.db.damaged-*"))
+            mended = await store.repair(id)
+            session = await store.open_session(mended.session)
+            await session.commit(*recovery(session.state), c.ChangeTitle(title="mended"))
+            await session.close()
+            again = await store.repair(new)
+            for each in (again.session, mended.session):
+                assert all(finding.body for finding in (await store.verify(each)).findings)
+            fresh = await store.create(cwd="/w")
+            await turn(fresh, "and on it goes")
+
+    play(after)
+
+
+def test_a_damaged_file_that_another_process_uses_is_left_alone(tmp_path: Path) -> None:
+    other = Other(tmp_path, 'session = await store.create(cwd="/w", title="t")\nsay(session.id)\nawait hear()')
+    other.hear()
+    path = tmp_path / "sessions.db"
+
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            await store.writer.run(lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)") and None, plain=True)
+        with open(path, "r+b") as file:
+            file.seek((page_of(path, "commits") - 1) * 4096)
+            file.write(b"\xa5" * 4096)
+        async with opened(tmp_path) as store:
+            await turn(await store.create(cwd="/w"))
+            assert store.memory and "damaged" in store.notice and "is gone when panto ends" in store.notice
+            assert str(other.process.pid) in store.notice
+        assert path.exists() and not list(tmp_path.glob("*aside*"))
+
+    play(script)
+    other.kill()
