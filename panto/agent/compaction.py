@@ -146,6 +146,7 @@ async def compact(ports: Ports, setup: Setup, instructions: str = "", *, automat
     )  # fmt: skip
     await ports.session.commit(made, bodies=(summary,))
     ports.context.replaced()
+    await ports.context.recount(setup)
     return True
 
 

@@ -119,7 +119,8 @@ class Context:
         self.broken_prefix = ""
         """Why a request could last not be served from the vendor's cache from its start ("" it always could)."""
         self.used = 0
-        """Tokens of the last request and its reply, as the vendor counted them."""
+        """Tokens of the last request and its reply as the vendor counted them, an estimate where the context was
+        replaced since, 0 where nothing was sent by this process."""
 
     async def messages(self, entries: Iterable[Entry]) -> tuple[Message, ...]:
         """The entries as messages: never empty ones, every call directly followed by its one result."""
@@ -226,6 +227,10 @@ class Context:
         """About how many tokens a request over the session's present context would take."""
         return _head_size(setup) + sum(estimate(m) for m in await self.messages(self._session.view.context))
 
+    async def recount(self, setup: Setup) -> None:
+        """Estimate what is used, where no vendor has counted it as it is now."""
+        self.used = await self.tokens(setup)
+
     def _about(self, setup: Setup) -> int:
         """The same of the request that is being frozen: the vendor's last count, and what came since."""
         counted, total = self._measured
@@ -236,7 +241,7 @@ class Context:
 
     def replaced(self) -> None:
         """The context was replaced (a checkpoint, a rewind): the last count says nothing any more."""
-        self._measured = (0, 0)
+        self._measured, self.used = (0, 0), 0
 
     def _staged_head(self, setup: Setup) -> tuple[tuple[Staged, ...], tuple[Staged, ...]]:
         head = (setup.system, setup.tools)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import pathlib
 import time
@@ -303,7 +304,7 @@ class Agent:
         self._tell(InputReturned(self.id, "\n".join(texts)))
 
     async def recall(self) -> None:
-        """Know the texts of inputs that waited before this process, in case they are taken back."""
+        """Know the texts of inputs that waited before this process, in case they are taken back, and how full it is."""
         for name, said in self.session.state.inputs.items():
             try:
                 body = await self.session.body(said.body)
@@ -311,6 +312,13 @@ class Agent:
                 continue
             if isinstance(body, MessageBody):
                 self._texts.setdefault(name, message_text(body.message))
+        await self.recount()
+
+    async def recount(self) -> None:
+        """Know about how full the context is, where no vendor has counted it since it was replaced."""
+        if not self.session.view.used and self.session.view.turns:
+            with contextlib.suppress(UsageError):  # no usable model: it is counted once there is one
+                await self.mailbox.ports.context.recount(self.setup())
 
     def _rest(self, parked: Parked | None) -> None:
         if parked is not None or self.session.state.turn is None:
@@ -334,7 +342,7 @@ class Agent:
             size = 0
         return StatusChanged(
             agent=self.id, model=self.model, reasoning=self.reasoning, mode=self.mode, cwd=self.cwd,
-            branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used, context_size=size,
+            branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used or view.used, context_size=size,
             cost=self.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
             parked=self.mailbox.parked, agent_tokens=sum(each.tokens for each in self.under.values()),
         )  # fmt: skip

@@ -301,6 +301,7 @@ class LocalClient(Switching):
         changes = tuple(change for turn in turns[first:] for change in turn.changes)
         await agent.session.commit(Supersede(turn=op.turn))
         agent.mailbox.ports.context.replaced()
+        await agent.recount()
         if op.files:
             done = await restore(changes, agent.session.raw)
             lines = [f"put back  {path}" for path in done.restored]

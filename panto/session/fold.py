@@ -74,6 +74,7 @@ def fold(view: View, event: AnyEvent, seq: int, time: float) -> None:
             context.held = 0
             context.before_tail(AssistantEntry(event.effect, context.turn, event.run, event.step, event.result))
             _spent(view, event.usage, event.cost)
+            view.used = event.usage.input + event.usage.output if event.usage.input else view.used
         case ToolStepOpened():
             _opened(context, event)
         case InputAccepted():
@@ -90,8 +91,10 @@ def fold(view: View, event: AnyEvent, seq: int, time: float) -> None:
         case CheckpointMade():
             context.compact(SummaryEntry(event.checkpoint, event.summary), event.retained)
             _spent(view, event.usage, event.cost)
+            view.used = 0
         case CheckpointInvalidated():
             context.uncompact()
+            view.used = 0
         case ResultSuperseded():
             result = context.result(event.call)
             if result is not None:
@@ -168,6 +171,7 @@ def _turn(view: View, event: TurnRetried | TurnAttemptFailed | TurnSettled | Tur
         case TurnSuperseded():
             turn = replace(turn, state="superseded")
             view.context.drop_turn(event.turn)
+            view.used = 0
     view.turns[place] = turn
 
 

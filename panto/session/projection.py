@@ -20,7 +20,7 @@ from panto.session.view import View
 if TYPE_CHECKING:
     import sqlite3
 
-FOLD = 1
+FOLD = 2
 """Raised whenever a fold gives another result or another shape: older caches are then not used."""
 
 

@@ -31,6 +31,7 @@ class View(Struct):
     """All folds beside the machines. Readers only look; `fold` is the only writer.
 
     `turns` in order, superseded ones too. `files`: real path to the digest last read or written there (None: absent).
+    `used`: tokens of the last request and its reply, as its vendor counted them (0: the context is another since).
     `cost` in USD, None while no price is known. `metadata`: message id to JSON text. `extensions`: owner to (kind,
     value digest), in order.
     """
@@ -39,6 +40,7 @@ class View(Struct):
     turns: list[TurnView] = []
     files: dict[str, Digest | None] = {}
     usage: Usage = Usage()
+    used: int = 0
     cost: float | None = None
     metadata: dict[str, str] = {}
     extensions: dict[str, list[tuple[str, Digest]]] = {}

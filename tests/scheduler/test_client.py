@@ -128,3 +128,30 @@ def test_a_person_ends_a_background_job_and_the_model_is_told(tmp_path: Path) ->
             assert job in "\n".join(told(m) for m in requests(at)[-1].messages)
 
     asyncio.run(main())
+
+
+def test_how_full_the_context_is_stands_there_as_soon_as_a_session_is_opened_again(tmp_path: Path) -> None:
+    long = "word " * 2000
+    usage = {"input": 4000, "output": 500}
+    replies = [{"text": long, "usage": usage} for _ in range(4)]
+
+    async def main() -> None:
+        async with house(tmp_path, scripted(*replies, {"text": "In short."})) as at:
+            assert at.agent.status().context_used == 0
+            await at.prompt("first")
+            used = at.agent.status().context_used
+            assert used == 4500
+            id = at.client.primary
+        async with house(tmp_path, scripted(*replies, {"text": "In short."}), resume=id) as at:
+            assert at.agent.status().context_used == used
+            for text in ("second", "third", "fourth"):
+                await at.prompt(text)
+            await at.client.submit(ops.Compact())
+            after = at.agent.status().context_used
+            assert 0 < after < used + 3 * 2500
+        async with house(tmp_path, scripted(), resume=id) as at:
+            assert at.agent.status().context_used == after
+            await at.client.submit(ops.Rewind((await at.client.ask(queries.AskTurns()))[-1].turn))
+            assert 0 < at.agent.status().context_used != after
+
+    asyncio.run(main())
