@@ -18,7 +18,7 @@ from typing import Any
 from panto.lua.bridge import Bridge, LuaCancelled, error_parts
 from panto.lua.guard import Guard
 from panto.lua.host import Host
-from panto.lua.tasks import GUARD_S, LuaTask, Outcome, Scope, Spent
+from panto.lua.tasks import FINISH, GUARD_S, SURVIVE, LuaTask, Outcome, Scope, Spent
 from panto.schema.errors import PantoError, UsageError
 
 __all__ = ["Driver", "LuaTask", "Outcome", "Scope", "log"]
@@ -27,17 +27,8 @@ log = logging.getLogger("panto.lua")
 
 FAIR_S = 0.02
 """Seconds of ops that answer at once before the loop gets a turn."""
-MEMORY_KB = 512 * 1024
 
 REQUESTED, DONE, FAILED, PARKED = 1, 2, 3, 4
-
-SURVIVE = frozenset({"job_wait", "job_close", "agent_close", "job_detach", "append", "turn"})
-"""Ops that still work in a task that was asked to end."""
-FINISH = SURVIVE | {
-    "agent_open", "run", "submit", "set_tools", "set_config", "add_message", "set_message_metadata", "fs_write",
-}  # fmt: skip
-"""Ops that are not cut off half way once they have begun: what they change is whole, or not there."""
-
 
 Op = Callable[..., Any]
 Message = Callable[..., None]
@@ -69,6 +60,7 @@ class Driver:
         self._inside = False
         self._last_scope = 0
         self._kept: set[asyncio.Future[Any]] = set()
+        self._lua_error: type[Exception] = host.lua54.LuaError
         self._mark_cancelled = host.function("mark_cancelled")
         self._mark_scope = host.function("mark_scope")
 
@@ -122,7 +114,11 @@ class Driver:
 
     def call(self, entry: str, *args: Any, owner: str, lane: str, what: str, scope: int = 0) -> Outcome:
         """Run a callback that may not wait, to its end."""
-        code, posted, *rest = self._enter(self.host.call, entry, lane, owner, scope, what, *args, what=owner)
+        try:
+            code, posted, *rest = self._enter(self.host.call, entry, lane, owner, scope, what, *args, what=owner)
+        except self._lua_error as e:
+            code, posted, rest = FAILED, True, ["memory", str(e)]
+            self._enter(self.host.function("recover"), 0)
         outcome = self._outcome(code, rest)
         if not outcome.ok:
             self.spent[owner].error = f"{what}: {outcome.message}"
@@ -208,12 +204,17 @@ class Driver:
             return Outcome(True, tuple(self.bridge.to_py(v) for v in rest))
         kind, message, place, traceback, status, retry_after = (list(rest) + [None] * 6)[:6]
         kind, message, place, traceback = (str(word or "") for word in (kind, message, place, traceback))
+        if kind == "runaway" and self.guard is not None:
+            message = self.guard.reason + (f" at {place}" if place else "")
         return Outcome(False, (), kind, message, place, traceback, int(status or 0), retry_after)
 
     def _step(self, task: LuaTask, function: Callable[..., Any], *send: Any) -> None:
         until = self.loop.time() + FAIR_S
         while True:
-            code, posted, *rest = self._enter(function, *send, limit_s=task.guard_s, what=task.owner)
+            try:
+                code, posted, *rest = self._enter(function, *send, limit_s=task.guard_s, what=task.owner)
+            except self._lua_error as e:  # panto's own Lua had no memory or stack left
+                return self._broken(task, e)
             if posted:
                 self.drain()
             if code == PARKED:
@@ -231,6 +232,12 @@ class Driver:
             if self.loop.time() > until:
                 self._queue(task, function, *send)
                 return
+
+    def _broken(self, task: LuaTask, error: Exception) -> None:
+        log.error("the Lua state failed under %s of %s", task.what, task.owner, exc_info=error)
+        self._enter(self.host.function("recover"), task.id)
+        self._end(task, Outcome(False, kind="memory", message=f"{task.what} left Lua without memory or stack: {error}"))
+        self.drain()
 
     def _ask(self, task: LuaTask, rest: list[Any]) -> tuple[Any, ...] | None:
         """The answer to a request, or None where it comes later."""

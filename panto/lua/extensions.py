@@ -26,6 +26,7 @@ from panto.lua.host import Host
 from panto.lua.protocol import Streams
 from panto.lua.registrations import Registrations, Registries
 from panto.lua.sources import LuaSettings, Source, find
+from panto.lua.tasks import GREEDY
 from panto.lua.tool import Workshop
 from panto.lua.uv import UvPump
 from panto.scheduler.client import LocalClient
@@ -65,8 +66,7 @@ class Extensions:
         loop = asyncio.get_running_loop()
         self.jobs = JobTable(here)
         self.host = Host(env=settings.env, asks=self._asks() | self.jobs.asks)
-        self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread,
-                           lambda owner: _from_thread(loop, self._stuck, owner))  # fmt: skip
+        self.guard = Guard(self.host, lambda owner: _from_thread(loop, self._stuck, owner))
         self.driver = Driver(self.host, loop, self.guard)
         self.driver.on_task_failed = self._task_failed
         self.components = Components(self.driver)
@@ -169,7 +169,7 @@ class Extensions:
                          hint=f"/extensions off {owner} switches it off")  # fmt: skip
 
     def _task_failed(self, task: LuaTask, outcome: Outcome) -> None:
-        if outcome.kind == "runaway":
+        if outcome.kind in GREEDY:
             self._runaway(task.owner, task.what, outcome.message)
         elif task.what == "a spawned task" and outcome.kind != "cancelled":
             log.warning("%s: %s failed: %s\n%s", task.owner, task.what, outcome.message, outcome.traceback)

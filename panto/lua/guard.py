@@ -7,6 +7,10 @@ at every instruction until the entry ends: code that swallows errors is stopped 
 from outside: a hook set from another thread walks call frames that deep recursion is freeing, and crashes.
 
 C code cannot be stopped this way: after a second the owner is named to `on_stuck`.
+
+Memory is looked at in the same places. What doubles a string outruns that within a few instructions, so an entry that
+has lasted a tick also gets twice the memory as a hard limit, at which Lua raises an error. It is lifted before Python
+gives anything to Lua: there, outside of Lua's protection, a failing allocation would end the process.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+
+from panto.lua.host import Host
 
 TICK_S = 0.005
 STUCK_S = 1.0
@@ -41,13 +46,11 @@ class Guard:
 
     def __init__(
         self,
-        lua54: Any,
-        main_address: int,
-        owner_thread: int,
+        host: Host,
         on_stuck: Callable[[str], None],
         memory_kb: int = 512 * 1024,
     ) -> None:
-        api = ctypes.PyDLL(lua54.__file__)  # it holds the GIL, so the entry cannot be left meanwhile
+        api = ctypes.PyDLL(host.lua54.__file__)  # it holds the GIL, so the entry cannot be left meanwhile
         self._sethook = api.lua_sethook
         self._sethook.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._sethook.restype = None
@@ -55,10 +58,14 @@ class Guard:
         self._gc.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._gc.restype = ctypes.c_int
         self._raise = ctypes.cast(api.luaL_error, ctypes.c_void_p)
-        self._main = main_address
-        self._cpu = _cpu_clock(owner_thread)
+        self._main = host.main_address
+        self._cpu = _cpu_clock(host.thread)
         self._on_stuck = on_stuck
         self._memory_kb = memory_kb
+        self._limit_memory: Callable[[int], None] = host.lua.set_max_memory
+        self._limited = False
+        host.before_ask = self._lift
+        self._too_large = -1
         self._entry: tuple[int, float, str] | None = None
         self._number = 0
         self._asleep = False
@@ -68,7 +75,7 @@ class Guard:
         self._due = -1
         self._look = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._hook)
         # Coroutines inherit it; the main state itself runs the prelude only, and is never interrupted.
-        self._sethook(main_address, ctypes.cast(self._look, ctypes.c_void_p), _MASK_COUNT, _EVERY)
+        self._sethook(self._main, ctypes.cast(self._look, ctypes.c_void_p), _MASK_COUNT, _EVERY)
         self._thread = threading.Thread(target=self._watch, name="panto-lua-guard", daemon=True)
         self._thread.start()
 
@@ -82,6 +89,15 @@ class Guard:
     def leave(self) -> None:
         """Lua has returned."""
         self._entry = None
+        if self._limited:
+            self._lift()
+
+    @property
+    def reason(self) -> str:
+        """Why the present entry, or the last one, was interrupted."""
+        if self._too_large == self._number:
+            return f"took more than {self._memory_kb >> 10} MB of memory"
+        return "ran too long without yielding"
 
     def interrupt(self) -> None:
         """Stop the running entry, if any, whatever its limit. May be called from any thread."""
@@ -93,6 +109,11 @@ class Guard:
         self._wake.set()
         self._thread.join()
 
+    def _lift(self) -> None:
+        if self._limited:
+            self._limit_memory(0)
+            self._limited = False
+
     def _watch(self) -> None:
         seen = -1
         cpu_start = wall_start = last_busy = time.monotonic()
@@ -101,6 +122,7 @@ class Guard:
             entry = self._entry
             now = time.monotonic()
             if entry is None:
+                self._lift()  # it was set just as the entry ended
                 if now - last_busy > IDLE_S:
                     self._rest()
                     last_busy = time.monotonic()
@@ -115,7 +137,10 @@ class Guard:
                 if self._cpu() - cpu_start > entry[1] or now - wall_start > max(STUCK_S, 10 * entry[1]):
                     self._due = entry[0]
                 elif self._gc(self._main, _LUA_GCCOUNT) > self._memory_kb:
-                    self._due = entry[0]
+                    self._due = self._too_large = entry[0]
+                elif not self._limited:
+                    self._limited = True
+                    self._limit_memory(self._memory_kb << 11)
                 if now - wall_start > STUCK_S + entry[1] and not stuck_told:
                     stuck_told = True
                     self._on_stuck(entry[2])

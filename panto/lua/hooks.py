@@ -14,6 +14,7 @@ from panto.agent.hooks import Block, Rewrite
 from panto.lua.bridge import plain_text
 from panto.lua.components import Components
 from panto.lua.driver import Driver, LuaTask, Outcome, log
+from panto.lua.tasks import GREEDY
 from panto.lua.views import view
 from panto.schema.bodies import ToolOutcome
 from panto.schema.errors import UsageError
@@ -106,7 +107,7 @@ class Listeners:
             )
             if not outcome.ok:
                 log.warning("%s: observer of %s: %s\n%s", one.owner, name, outcome.message, outcome.traceback)
-                if outcome.kind == "runaway":
+                if outcome.kind in GREEDY:
                     self.on_runaway(one.owner, f"an observer of {name}", outcome.message)
 
     # --- hooks -------------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class Host:
         `env` is what os.getenv sees. `asks` are the prelude's synchronous questions.
         """
         self.lua54 = load_lua54()
+        self.before_ask: Callable[[], None] = lambda: None
         self.thread = threading.get_ident()
         self.lua = self.lua54.LuaRuntime(
             encoding=_CODEC,
@@ -99,6 +100,7 @@ class Host:
             register_eval=False,
             register_builtins=False,
             attribute_handlers=(_deny, _deny),
+            max_memory=0,  # none, but one can be set: see guard
         )
         version = self.lua.globals()["_VERSION"]
         if version != "Lua 5.4":
@@ -116,7 +118,8 @@ class Host:
         private = self.lua.execute("local H = { stock_require = require }; return H")
         self.private = private
         private["options"] = self.lua.table_from({"session": session, "env": self.lua.table_from(dict(env))})
-        private["asks"] = self.lua.table_from({"sha256": _sha256, **asks})
+        questions = {"sha256": _sha256, **asks}
+        private["asks"] = self.lua.table_from({name: self._question(ask) for name, ask in questions.items()})
         run = self.lua.execute(
             "local load = load\n"
             "return function(text, name, H) local f, e = load(text, name, 't'); if not f then error(e, 0) end f(H) end"
@@ -135,6 +138,13 @@ class Host:
         self.counts: LuaFunction = private["counts"]
         self.memory: LuaFunction = private["memory"]
         self.main_address: int = self.lua.execute("return tonumber(tostring(coroutine.running()):match('0x%x+'))")
+
+    def _question(self, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(*values: Any) -> Any:
+            self.before_ask()
+            return ask(*values)
+
+        return answer
 
     def function(self, name: str) -> LuaFunction:
         """A main-state function of the prelude by name."""

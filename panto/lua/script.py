@@ -61,7 +61,7 @@ class _Script:
         loop = asyncio.get_running_loop()
         self.jobs = JobTable(at.on_owner)
         self.host = Host(session=False, env=at.env, asks=self.jobs.asks)
-        self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread, lambda owner: None, MEMORY_KB)
+        self.guard = Guard(self.host, lambda owner: None, MEMORY_KB)
         self.driver = driver = Driver(self.host, loop, self.guard)
         self.spawner = Spawner()
         self.uv = UvPump(driver)

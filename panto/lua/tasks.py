@@ -12,6 +12,17 @@ GUARD_S = 0.1
 """CPU seconds that Lua code may run without a yield."""
 
 
+SURVIVE = frozenset({"job_wait", "job_close", "agent_close", "job_detach", "append", "turn"})
+"""Ops that still work in a task that was asked to end."""
+FINISH = SURVIVE | {
+    "agent_open", "run", "submit", "set_tools", "set_config", "add_message", "set_message_metadata", "fs_write",
+}  # fmt: skip
+"""Ops that are not cut off half way once they have begun: what they change is whole, or not there."""
+
+GREEDY = ("runaway", "memory")
+"""Kinds of failure of code that wanted more time or memory than there is for it: the person is told."""
+
+
 class Outcome(Struct, frozen=True):
     """How a task or callback ended: its values, or a failure with place and traceback."""
 

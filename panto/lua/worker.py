@@ -55,7 +55,7 @@ class Worker:
             "session_info": lambda: "{}",
         }  # fmt: skip
         self.host = Host(asks=asks)
-        self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread, lambda owner: None)
+        self.guard = Guard(self.host, lambda owner: None)
         self.driver = driver = Driver(self.host, asyncio.get_running_loop(), self.guard)
         driver.missing = "not possible in a worker"
         self.tools: dict[str, LuaTool] = {}

@@ -29,7 +29,7 @@ class Lab:
         }  # fmt: skip
         self.host = Host(session=session, env={"PATH": os.environ["PATH"], "SEEN": "yes"}, asks=asks)
         self.stuck: list[str] = []
-        self.guard = Guard(self.host.lua54, self.host.main_address, self.host.thread, self.stuck.append, memory_kb)
+        self.guard = Guard(self.host, self.stuck.append, memory_kb)
         self.driver = Driver(self.host, asyncio.get_running_loop(), self.guard)
         self.printed: list[str] = []
         self.logged: list[str] = []

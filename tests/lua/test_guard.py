@@ -83,6 +83,48 @@ def test_code_that_eats_memory_is_interrupted_and_what_it_held_is_freed() -> Non
     in_lab(work, memory_kb=64 * 1024)
 
 
+BOMBS = {
+    "doubling": "local s = 'x' while true do s = s .. s end",
+    "repeating": "local s = 'x' while true do s = s:rep(2) end",
+    "joining": "local s = 'x' while true do s = table.concat { s, s } end",
+    "swallowing": "local s = 'x' while true do pcall(function() s = s .. s end) end",
+    "at once": "local s = ('x'):rep(2e9)",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+def test_a_string_that_doubles_ends_at_the_limit_and_not_with_the_machine(bomb: str) -> None:
+    async def work(lab: Lab) -> None:
+        outcome = await lab.run(bomb)
+        assert outcome.kind in ("memory", "runaway") or "at most 256 MB at once" in outcome.message
+        assert "/ext/init.lua" in outcome.place
+        lab.host.lua.gccollect()
+        assert lab.driver.counts()["memory_kb"] < 20_000
+        assert await lab.value("return #('x'):rep(4e6)") == 4_000_000
+        await still_works(lab)
+
+    in_lab(work, memory_kb=64 * 1024)
+
+
+def test_a_state_that_is_left_without_memory_is_usable_again() -> None:
+    async def work(lab: Lab) -> None:
+        outcome = await lab.run("local s, t = ('x'):rep(200e6), {} for i = 1, 1e6 do t[i] = { i, tostring(i) } end")
+        assert outcome.kind in ("memory", "runaway")
+        await still_works(lab)
+        assert lab.driver.counts()["tasks"] == lab.driver.counts()["coroutines"] == 0
+
+    in_lab(work, memory_kb=8 * 1024)
+
+
+def test_memory_is_named_where_it_is_the_reason() -> None:
+    async def work(lab: Lab) -> None:
+        code = "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100000) .. i end"
+        task = lab.driver.start("code", code, "@/ext/init.lua", scope=lab.scope, what="x", guard_s=60)
+        assert (await task.done).message == "took more than 32 MB of memory at /ext/init.lua:1"
+
+    in_lab(work, memory_kb=32 * 1024)
+
+
 def test_many_interruptions_in_a_row_hit_only_the_code_past_its_limit() -> None:
     async def work(lab: Lab) -> None:
         for loop in list(LOOPS.values()) * 2:

@@ -61,6 +61,19 @@ function dofile(path)
   return chunk()
 end
 
+local LARGEST = 256 << 20
+local repeated = string.rep
+
+--- One call could take all memory before anybody looks.
+function string.rep(s, n, separator)
+  local each = (type(s) == 'string' and #s or 0) + (type(separator) == 'string' and #separator or 0)
+  local count = tonumber(n)
+  if each > 0 and count and count > LARGEST // each then
+    misuse('string.rep: at most ' .. (LARGEST >> 20) .. ' MB at once')
+  end
+  return repeated(s, n, separator)
+end
+
 string.dump = function() misuse('string.dump: byte code is not accepted anywhere in panto') end
 package.loadlib = nil
 

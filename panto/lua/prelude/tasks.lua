@@ -12,6 +12,7 @@ local count = collectgarbage
 local REQUEST = {}
 local REQUESTED, DONE, FAILED, PARKED = 1, 2, 3, 4
 local INTERRUPTED = '\3' -- what the watchdog's hook raises
+local NO_MEMORY = 'not enough memory' -- what Lua raises
 
 local tasks, alive, last_id = {}, 0, 0
 local records = setmetatable({}, { __mode = 'k' }) -- coroutine -> its task
@@ -106,6 +107,9 @@ local function describe(co, e)
     local where = rawget_text(e, 'where') or at or ''
     local text = getmetatable(e) == ERROR and where ~= '' and where .. ': ' .. message or message
     return kind, text, where, trace, tonumber(rawget(e, 'status')), tonumber(rawget(e, 'retry_after'))
+  end
+  if e == NO_MEMORY then
+    return 'memory', 'needs more memory than one extension may take' .. (at and ', at ' .. at or ''), at or '', trace
   end
   local text = whole(to_text(e))
   local _, _, own = find(text, '^([^\n]-:%d+): ')
@@ -276,6 +280,16 @@ function H.coroutines_of(owner)
     if t.owner == owner then n = n + 1 + (t.nested and #t.nested or 0) end
   end
   return n
+end
+
+--- After an entry that did not come back as it should: task `id` (0: none) is dropped.
+function H.recover(id)
+  current = nil
+  local t = tasks[id]
+  if t then
+    t.ok, t.error = false, failure('memory', 'it left Lua without memory or stack')
+    forget(t)
+  end
 end
 
 function H.counts() return alive, H.refs_held(), count('count') end
