@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tests import fake_wire
 from tests.fake_wire import Api, Body
@@ -95,7 +95,7 @@ class FakeModel:
         """Why requests were answered with 400, in order; empty if every request was acceptable."""
         return [r.refused for r in self.requests if r.refused]
 
-    def __enter__(self) -> FakeModel:
+    def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="fake-model", daemon=True)
         self._thread.start()
         self._ready.wait()

@@ -1,0 +1,148 @@
+"""Both shipped workflows through the real program on a real repository, killed half way and continued."""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panto.session import Store
+from tests.e2e.killed import environment, panto, records, session_id, started, until
+from tests.e2e.terminal import Terminal
+from tests.rocks.reviewing import Crew, configure, functions, real_repository
+
+INPUTS: Mapping[str, dict[str, str]] = {
+    "review": {"focus": "the lines that are new"},
+    "map": {"question": "how many functions has it?", "files": "remote/*.py"},
+}
+LAST = "Four reviewers looked", "One question was asked"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def finished(home: Path, primary: str) -> set[str]:
+    """How the prompts begin of agents whose turn is recorded as completed."""
+
+    async def work() -> set[str]:
+        store = await Store.open(home / "sessions")
+        try:
+            rows = await store.list(under=primary, all=True)
+            ends = await store.endings([row.id for row in rows])
+            return {row.last_prompt.split("\n")[0][:80] for row in rows if ends[row.id] == "completed"}
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+def report_of(output: str) -> dict[str, Any]:
+    """What subagents.workflow gave its caller."""
+    results = [r for r in records(output) if r["type"] == "tool_result" and "agent" not in r]
+    text = str(results[-1]["text"])
+    report: dict[str, Any] = json.loads(text[text.index("{") :])
+    return report
+
+
+def is_right(workflow: str, text: str, place: Path, faults: Mapping[str, str]) -> None:
+    """The report names every fault where it is, or counts every file's functions."""
+    if workflow == "map":
+        assert text == functions(place)
+        return
+    found = {f"{f['file']}:{f['line']}": f["problem"] for f in json.loads(text)["findings"]}
+    assert found == {where: f"a fault of {angle}" for angle, where in faults.items()}
+
+
+def kill_after(process: subprocess.Popen[bytes], crew: Crew, requests: int, pause_s: float) -> None:
+    """Kill it a moment after so many requests have come in all, if it has not ended by itself."""
+    until(lambda: len(crew.told) >= requests or process.poll() is not None)
+    time.sleep(pause_s)
+    process.kill()
+    process.wait()
+
+
+def killed_and_continued(home: Path, place: Path, workflow: str, kills: Sequence[int], pause_s: float) -> None:
+    """Run it as the model's call; kill it each time so many more requests have come; go on with it to the end."""
+    faults = real_repository(place)
+    with Crew(workflow, dict(INPUTS[workflow]), delay_s=0.05) as crew:
+        configure(home, crew.url)
+        arguments, done, before, primary = ["-p", "go"], set[str](), 0, ""
+        for more in kills:
+            with started(home, place, *arguments) as process:
+                kill_after(process, crew, before + more, pause_s)
+            assert not {first for first, _ in crew.told[before:]} & done, "what was finished is not run again"
+            primary = session_id(home, place)
+            done, before = finished(home, primary), len(crew.told)
+            arguments = ["-p", "--resume", primary]
+        resumed = panto(home, place, *arguments, "--output", "stream-json")
+        assert not {first for first, _ in crew.told[before:]} & done, "what was finished is not run again"
+        assert not crew.refusals
+        assert panto(home, place, "session", "verify", primary).returncode == 0
+        ended = any(first.startswith(LAST) for first in done)  # then only the caller's own reply was left, or nothing
+        assert resumed.returncode == 0 or (ended and resumed.returncode == 2), resumed.stderr
+        if not ended:
+            report = report_of(resumed.stdout)
+            assert report["status"] == "completed", report
+            is_right(workflow, report["text"], place, faults)
+
+
+@pytest.mark.parametrize(("workflow", "requests"), [("review", 6), ("map", 7)])
+def test_a_workflow_that_is_killed_half_way_goes_on_where_it_was(
+    home: Path, place: Path, workflow: str, requests: int
+) -> None:
+    killed_and_continued(home, place, workflow, [requests], 0.05)
+
+
+@pytest.mark.long(sample=1)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(60))
+def test_a_workflow_that_is_killed_again_and_again_goes_on(home: Path, place: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    kills = [dice.randrange(1, 7) for _ in range(dice.randrange(1, 5))]
+    killed_and_continued(home, place, dice.choice(["review", "map"]), kills, dice.random() * 0.15)
+
+
+def enter(terminal: Terminal, text: str) -> None:
+    terminal.type(text)
+    terminal.see(f"› {text}")
+    terminal.calm(0.1)
+    terminal.send("\r")
+
+
+def test_a_persons_review_is_killed_named_and_continued_on_the_screen(home: Path, place: Path) -> None:
+    faults = real_repository(place)
+    with Crew("review", {}, delay_s=0.4) as crew:
+        configure(home, crew.url)
+        argv, env = [sys.executable, "-m", "panto"], environment(home)
+        with Terminal(argv, env=env, cwd=place) as terminal:
+            terminal.see("Ask for something")
+            enter(terminal, "/workflow:review")
+            terminal.see("4 children")
+            terminal.until(lambda: len(crew.told) >= 6, "reviewers")
+            terminal.signal(9)
+            terminal.wait_end()
+        primary = session_id(home, place)
+        done, before = finished(home, primary), len(crew.told)
+        crew.delay_s = 0.0
+        with Terminal([*argv, "--resume", primary], env=env, cwd=place) as terminal:
+            terminal.see("stopped when panto ended: workflow review")
+            terminal.calm()
+            assert len(crew.told) == before, "nothing goes on unasked"
+            enter(terminal, "/workflows.resume")
+            terminal.see("I have read it.")
+            asked = {first for first, _ in crew.told[before:]}
+            assert not asked & done
+        shown = panto(home, place, "session", "export", primary).stdout
+        for where in faults.values():
+            file, line = where.split(":")
+            assert f'"file":"{file}","line":{line}' in shown.replace(" ", "").replace("\\", ""), where
+        assert not crew.refusals
