@@ -147,7 +147,8 @@ async def _ask(
             )  # fmt: skip
             return hold(run, call, "approval", question)
         case Ask() as ask:
-            message = f"refused: {'; '.join(ask.reason.split(chr(10)))}, and nobody is here to ask"
+            rule = f"; the rule {ask.rule} would allow it" if ask.rule else ""
+            message = f"refused: {'; '.join(ask.reason.splitlines())}, and nobody is here to ask{rule}"
             return _decline(run, call, "permission_denied", message, unattended=True)
 
 

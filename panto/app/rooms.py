@@ -143,11 +143,10 @@ class Files:
 
 async def export(store: Store, session: str, path: str, cwd: str) -> str:
     """Writes a session to a file (by its ending: .md, .html, else JSON lines); returns its path."""
-    from panto.app.session_commands import export_bytes
+    from panto.app.session_commands import KINDS, export_bytes
 
     target = Path(cwd) / os.path.expanduser(path or f"panto-{session[:8]}.md")
-    kinds = {".md": "markdown", ".html": "html", ".htm": "html"}
-    config_edit.write_atomically(target, await export_bytes(store, session, kinds.get(target.suffix, "jsonl")))
+    config_edit.write_atomically(target, await export_bytes(store, session, KINDS.get(target.suffix.lower(), "jsonl")))
     return str(target)
 
 

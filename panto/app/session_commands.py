@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
 
     from panto.schema.queries import SessionRow
     from panto.session import Store
+    from panto.session.verify import Finding
 
 EVERYTHING = 1 << 30
+SHORTEST = 4
+"""Characters of a turn's id that name it; fewer are a number."""
+MOST = 5
+"""Findings that are told one by one."""
+KINDS = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html"}
+"""What a file's ending asks for."""
 Command = Callable[["Store", Ground, list[str], Arguments], Awaitable[int]]
 
 
@@ -77,9 +85,12 @@ async def _search(store: Store, ground: Ground, words: list[str], arguments: Arg
     if arguments.has("--json"):
         _print_json(hits)
         return 0
-    for hit in hits:
-        title = _one_line(hit.title or "(no title)", 40)
-        print(f"{hit.short:<8}  {_age(hit.time):>8}  {title}: {_one_line(hit.text, 80)}")
+    _print_table(
+        [
+            (h.short, _age(h.time), "", f"{_one_line(h.title or '(no title)', 40)}: {_one_line(h.text, 80)}")
+            for h in hits
+        ]
+    )
     if not hits:
         print("Nothing was found.")
     return 0
@@ -97,12 +108,31 @@ def _print_rows(rows: tuple[SessionRow, ...], arguments: Arguments, *, with_cwd:
     if arguments.has("--json"):
         _print_json(rows)
         return
+    table = []
     for row in rows:
-        title = row.title or row.last_prompt or "(empty)"
+        title = _one_line(row.title or row.last_prompt or "(empty)", 60)
+        state = f"[{row.broken}]" if row.broken else f"[open: {row.owner}]" if row.owner else ""
         turns = f"{row.turns} turn{'s' if row.turns != 1 else ''}"
-        place = f"  {row.cwd}" if with_cwd else ""
-        state = f"  [{row.broken}]" if row.broken else f"  [open: {row.owner}]" if row.owner else ""
-        print(f"{row.short:<8}  {_age(row.time):>8}  {turns:>9}  {_one_line(title, 60)}{place}{state}")
+        table.append((row.short, _age(row.time), turns, title, _one_line(row.cwd, 200) if with_cwd else "", state))
+    _print_table(table)
+
+
+def _print_table(table: Sequence[tuple[str, ...]]) -> None:
+    """Columns as wide as what is in them, empty ones left out; the second and third (ages, numbers) to the right."""
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = []
+        for number, (text, width) in enumerate(zip(row, widths, strict=True)):
+            pad = " " * (width - _width(text))
+            if width:
+                cells.append(pad + text if number in (1, 2) else text + pad)
+        print("  ".join(cells).rstrip())
+
+
+def _width(text: str) -> int:
+    """Cells that a terminal takes for a text."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 def _age(then: float) -> str:
@@ -126,23 +156,25 @@ def _one_line(text: str, most: int) -> str:
 async def _show(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
     from panto.app import transcript
 
-    facts = await transcript.facts(store, words[0])
+    story = await transcript.read(store, words[0])
     if arguments.has("--json"):
         from panto.remote.jsonl import line
         from panto.schema.records import Recorder
 
-        recorder = Recorder(await store.resolve(words[0]))
-        for fact in facts:
+        recorder = Recorder(story.id)
+        for fact in story.facts:
             for record in recorder.records(fact):
                 sys.stdout.buffer.write(line(record))
         return 0
-    for text in transcript.lines(facts):
+    for text in transcript.lines(story):
         print(text)
     return 0
 
 
 async def _rename(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    await store.rename(await store.resolve(words[0]), " ".join(words[1:]))
+    name, title = await store.resolve(words[0]), " ".join(words[1:])
+    await store.rename(name, title)
+    print(f"{name[:8]} is now called: {_one_line(title, 200)}")
     return 0
 
 
@@ -156,17 +188,34 @@ async def _delete(store: Store, ground: Ground, words: list[str], arguments: Arg
 
 
 async def _fork(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    session = await store.fork(await store.resolve(words[0]), arguments.get("--at") or None)
+    name = await store.resolve(words[0])
+    session = await store.fork(name, await _turn(store, name, arguments.get("--at")), settled=True)
     print(session.id)
     await session.close()
     return 0
+
+
+async def _turn(store: Store, name: str, said: str) -> str | None:
+    """The turn that is meant, by its number as /rewind counts or the beginning of its id. Raises UsageError."""
+    if not said:
+        return None
+    viewer = await store.view(name)
+    turns = [turn for turn in viewer.view.turns if turn.state != "superseded"]
+    await viewer.close()
+    if said.isdigit() and 1 <= int(said) <= len(turns):
+        return turns[int(said) - 1].turn
+    found = [turn.turn for turn in viewer.view.turns if len(said) >= SHORTEST and turn.turn.startswith(said)]
+    if len(found) != 1:
+        raise UsageError(f"session {name[:8]} has no turn {said}", f"panto session show {name[:8]} numbers them")
+    return found[0]
 
 
 # ---------------------------------------------------------------- out, in, and proof
 
 
 async def _export(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    name, kind = await store.resolve(words[0]), arguments.get("--format", "jsonl")
+    name, file = await store.resolve(words[0]), words[1] if len(words) > 1 else ""
+    kind = arguments.get("--format") or KINDS.get(Path(file).suffix.lower(), "jsonl")
     if len(words) > 1 and words[1] != "-":
         write_atomically(Path(words[1]).absolute(), await export_bytes(store, name, kind), 0o600)
     elif kind == "jsonl":
@@ -182,12 +231,21 @@ async def _import(store: Store, ground: Ground, words: list[str], arguments: Arg
         done = await store.import_(Path(words[0]).absolute())
     except OSError as e:
         raise UsageError(f"{words[0]}: {e.strerror}") from None
-    for warning in done.warnings:
-        say_error(warning)
-    if done.aside:
-        say_error(f"what could not be used is in {done.aside}")
+    report = await store.verify(done.session)
+    findings = [f"{_where(finding)}{finding.text}" for finding in report.findings]
     print(done.session)
-    return 0
+    if not done.warnings and report.intact:
+        return 0
+    for text in (*done.warnings, *findings[:MOST]):
+        say_error(text)
+    aside = f"; what could not be used is in {done.aside}" if done.aside else ""
+    said = f"{words[0]} is not as it was written: {report.commits} commits of it are session {done.session[:8]}{aside}"
+    say_error(said, "" if report.intact else f"panto session repair {done.session[:8]} keeps all that proves")
+    return 1
+
+
+def _where(finding: Finding) -> str:
+    return f"commit {finding.seq} of {finding.segment[:12]}: " if finding.seq >= 0 else ""
 
 
 async def _verify(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
@@ -202,9 +260,8 @@ async def _verify(store: Store, ground: Ground, words: list[str], arguments: Arg
             continue
         broken += 1
         first = report.findings[0]
-        where = f"commit {first.seq} of {first.segment[:12]}: " if first.seq >= 0 else ""
         more = f" (and {len(report.findings) - 1} more)" if len(report.findings) > 1 else ""
-        print(f"{name[:12]}  NOT intact: {where}{first.text}{more}")
+        print(f"{name[:12]}  NOT intact: {_where(first)}{first.text}{more}")
     if broken:
         say_error(f"{broken} of {len(names)} sessions do not prove", "panto session repair ID keeps all that does")
     return 1 if broken else 0
@@ -229,8 +286,8 @@ async def export_bytes(store: Store, name: str, kind: str) -> bytes:
         return b"".join([piece async for piece in store.export(name)])
     from panto.app import transcript
 
-    facts = await transcript.facts(store, name)
-    text = transcript.markdown(facts) if kind == "markdown" else transcript.html(facts, name)
+    story = await transcript.read(store, name)
+    text = transcript.markdown(story) if kind == "markdown" else transcript.html(story)
     return text.encode("utf-8", "replace")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -13,12 +12,16 @@ from panto.remote.jsonl import FAILED, INTERRUPTED, PROVIDER, USAGE, Teller, end
 from panto.remote.requests import BadRequest, read_request
 from panto.schema import ops
 from panto.schema.client import Client
+from panto.schema.codec import canonical
 from panto.schema.errors import Missing, Owned, PantoError, ProviderError, StorageFailed, UsageError
 from panto.schema.events import AnyEvent, InputAccepted, InputRejected, InputWithdrawn
 from panto.schema.queries import AskStatus, AskTurns
 from panto.schema.records import Record
 from panto.schema.signals import Fact, Left, Noticed, ReasoningStreamed, StatusChanged, TextStreamed, Update
 
+SHORT = 8
+"""Characters of a session's id that a person types."""
+ALLOW = "a rule under [permissions] in config.toml (panto config show says where) allows it; --mode auto or yolo, more"
 STUCK_S = 0.3
 GIVEN_UP = "the turn could not go on; it can be continued later"
 ENDS = ("storage", "ownership_lost")
@@ -201,8 +204,18 @@ class Run:
             if text:
                 self.out.put((text if text.endswith("\n") else text + "\n").encode("utf-8", "replace"))
         if isinstance(error := end["error"], dict) and not self.out.closed:
-            stdio.say(f"panto: {end['status']}: {error['message']}")
+            self._say_end(str(end["status"]), str(error["message"]))
         return self._teller.code
+
+    def _say_end(self, status: str, message: str) -> None:
+        """Why the turn did not come to its end, and the way on, for people."""
+        said = status if status == "interrupted" else f"{status}: " + message.replace("\n", "\n       ")
+        hint = ""
+        if status == "interrupted":
+            hint = f"panto --resume {self._teller.primary[:SHORT]} goes on with this session"
+        elif status == "refused":
+            hint = ALLOW
+        stdio.say(words.clean(f"panto: {said}") + (f"\n       {hint}" if hint else ""))
 
     # ------------------------------------------------------------ telling
 
@@ -223,6 +236,8 @@ class Run:
             self._questions.pop(str(record["id"]), None)
         if self.task.output == "stream-json":
             self._put(record)
+        elif kind == "question" and self._stdin_open:
+            stdio.say(words.clean(_question(record)))
         elif kind == "notice":
             hint = f"\n       {record['hint']}" if record.get("hint") else ""
             stdio.say(f"panto: {record['text']}{hint}")
@@ -259,7 +274,10 @@ class Run:
             if not data.strip():
                 continue
             try:
-                await self._submit(read_request(data, self._questions))
+                op = read_request(data, self._questions)
+                await self._submit(op)
+                if isinstance(op, ops.Decide | ops.Answer):
+                    self._questions.pop(op.call, None)
             except BadRequest as e:
                 self._tell({"type": "notice", "text": f"line {number} of stdin: {e}"})
             except PantoError as e:
@@ -282,13 +300,15 @@ class Run:
 
     async def _decline(self) -> None:
         for call, kind in list(self._questions.items()):
-            self._teller.refused = True
+            before, self._teller.refused = self._teller.refused, True
             reason = "nobody is here to answer any more"
-            with contextlib.suppress(PantoError):
+            try:
                 if kind == "approval":
                     await self._submit(ops.Decide(call, "no", reason=reason))
                 else:
                     await self._submit(ops.Answer(call, text=reason, refused=True))
+            except PantoError:  # it has been answered
+                self._teller.refused = before
 
     # ------------------------------------------------------------ being told to go
 
@@ -324,6 +344,19 @@ class Run:
             stdio.say(f"panto: {error.message}")
         elif error is not None:
             raise error
+
+
+def _question(record: Record) -> str:
+    """A question for whoever reads no records, and what answers it."""
+    if record["kind"] == "ask":
+        choices = [str(choice) for choice in choices] if isinstance(choices := record.get("choices"), list) else []
+        what = f"{record.get('text')}" + (f" ({' | '.join(choices)})" if choices else "")
+        answer = '"reply","id":"%s","text":"…"'
+    else:
+        reasons = "; ".join(str(record.get("reason", "")).splitlines())
+        what = f"allow {record['tool']} {canonical(record.get('arguments')).decode()}? ({reasons})"
+        answer = '"answer","id":"%s","decision":"once|session|no"'
+    return f"panto: {what}\n       {{\"type\":{answer % record['id']}}} on stdin answers"
 
 
 __all__ = ["Task", "run"]

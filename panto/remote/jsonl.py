@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from panto.remote.words import call_words
 from panto.schema import events as ev
 from panto.schema.messages import Usage
 from panto.schema.records import Record, Recorder, usage_record
@@ -15,6 +16,8 @@ from panto.schema.signals import Fact, InputReturned, Left, StatusChanged, TextS
 Status = Literal["completed", "failed", "interrupted", "refused", "limited"]
 EXIT = {"completed": 0, "failed": 1, "interrupted": 130, "refused": 3, "limited": 1}
 FAILED, USAGE, PROVIDER, INTERRUPTED = 1, 2, 4, 130
+MOST = 5
+"""Of refused calls that are told one by one."""
 WHY = {
     "interrupted": ("cancelled", "interrupted"),
     "refused": ("permission", "a call was refused, since nobody is here to allow it"),
@@ -61,6 +64,8 @@ class Teller:
         """A parked turn of an earlier run, which goes on with the next thing that happens in it."""
         self.refused = False
         """Set it when a question could not be put to anybody: the turn then ends as refused."""
+        self._calls: dict[str, str] = {}
+        self._refusals: list[str] = []
         self._recorder = Recorder(primary)
         self._provider = False
         self._agents: dict[str, tuple[str, str]] = {}
@@ -87,6 +92,7 @@ class Teller:
     def resumed(self, turn: str) -> Record:
         """A turn that was begun in an earlier run goes on."""
         self.active, self.refused, self.waiting = True, False, ""
+        self._refusals.clear()
         return {"type": "turn_started", "turn": turn}
 
     def broken(self, message: str, kind: str = "internal") -> Record:
@@ -120,7 +126,13 @@ class Teller:
                     yield from self._named(fact.agent)
                 if isinstance(event, ev.RunEnded) and fact.agent == self.primary:
                     self._provider = event.failed == "provider"
-                yield from self._recorder.records(fact)
+                if isinstance(event, ev.ToolCallFailed) and (event.unattended or self.refused):
+                    why = event.message.removeprefix("refused: ")
+                    self._refusals.append(f"{self._calls.get(event.call, 'a call')}: {why}")
+                for record in self._recorder.records(fact):
+                    if record["type"] == "tool_call":
+                        self._calls[str(record["id"])] = call_words(str(record["name"]), record["arguments"])
+                    yield record
 
     def _ended(self, fact: Fact) -> Iterator[Record]:
         if isinstance(fact.event, ev.TurnAttemptFailed):
@@ -141,6 +153,9 @@ class Teller:
         status = str(record["status"])
         if status in WHY:
             kind, message = WHY[status]
+            if status == "refused" and self._refusals:
+                more = f"\nand {len(self._refusals) - MOST} more" if len(self._refusals) > MOST else ""
+                message = "\n".join(self._refusals[:MOST]) + more
             said = record["error"] if isinstance(record["error"], dict) else {}
             record["error"] = {"kind": said.get("kind") or kind, "message": said.get("message") or message}
         self.active = False

@@ -59,12 +59,24 @@ def bounded(lines: list[str], most: int = MOST_LINES) -> list[str]:
     return [f"({left_out} lines before these)", *lines[-most:]] if left_out > 0 else lines
 
 
+SUBJECT = 100
+"""Characters of what a call is about."""
+
+
+def call_words(name: str, given: object) -> str:
+    """A call as a person is told of it: the tool and its first text argument, on one line, bounded."""
+    texts = [value for value in given.values() if isinstance(value, str)] if isinstance(given, dict) else []
+    subject = " ".join(next(iter(texts), "").split())
+    return f"{name} {subject[:SUBJECT]}{'…' if len(subject) > SUBJECT else ''}".strip()
+
+
 def call_lines(name: str, outcome: ToolOutcome | None, failed: ToolCallFailed | None) -> list[str]:
     """What a finished call came to."""
     words = [name, outcome.title if outcome else "", outcome.fact if outcome else ""]
     if failed:
         words.append(f"{call_status(failed)}: {failed.message}")
-        if failed.effects == "unknown" or failed.outcome == "unknown":
+        unknown = failed.effects == "unknown" or failed.outcome == "unknown"
+        if unknown and "may have had effects" not in failed.message:
             words.append("(it may have had effects)")
     elif outcome and outcome.is_error:
         words.append("failed")

@@ -183,6 +183,9 @@ def test_a_call_that_nobody_can_allow_is_denied_and_exits_with_3(panto: Panto, f
     told = records(done.stdout)
     assert [r["status"] for r in told if r["type"] == "tool_result"] == ["denied"]
     assert (told[-1]["status"], told[-1]["text"]) == ("refused", "I could not.")
+    refused = "write x: no rule allows write, and nobody is here to ask; the rule write(**) would allow it"
+    assert told[-1]["error"] == {"kind": "permission", "message": refused}
+    assert done.stderr.startswith(f"panto: refused: {refused}\n       ") and "--mode auto" in done.stderr
     assert not (panto.cwd / "x").exists()
 
 
@@ -246,7 +249,8 @@ def test_sigint_is_escape(panto: Panto, fake: FakeModel) -> None:
     told = records((seen + rest).decode())
     assert (process.returncode, told[-1]["status"]) == (130, "interrupted")
     assert told[-1]["text"].startswith("one")
-    assert b"Traceback" not in err
+    going_on = f"panto: interrupted\n       panto --resume {told[-1]['session'][:8]} goes on with this session\n"
+    assert err.decode() == going_on
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -261,9 +265,10 @@ def test_term_and_hup_park_the_turn_and_resume_goes_on_with_it(
             seen += process.stdout.readline()
         time.sleep(0.1)
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=20)
+        rest, err = process.communicate(timeout=20)
     told = records((seen + rest).decode())
     assert (process.returncode, told[-1]["status"]) == (130, "interrupted")
+    assert err.count(b"interrupted") == 1 and f"panto --resume {told[-1]['session'][:8]}".encode() in err
     fake.replies.append(Reply("Here I am again."))
     done = panto("-p", "--resume", told[-1]["session"], "--output", "stream-json")
     assert done.returncode == 0, done.stderr
@@ -532,6 +537,21 @@ def test_when_the_program_stops_listening_an_open_question_is_refused(panto: Pan
     assert done.returncode == 3
     assert records(done.stdout)[-1]["status"] == "refused"
     assert not (panto.cwd / "x").exists()
+
+
+def test_without_records_a_question_is_put_on_stderr_with_what_answers_it(panto: Panto, fake: FakeModel) -> None:
+    fake.replies += [Reply(calls=[("write", {"path": "x", "content": "y"})]), Reply("Done.")]
+    with running(panto, "--input", "stream-json", stdin=subprocess.PIPE) as process:
+        assert process.stdin and process.stderr
+        process.stdin.write(b'{"type":"prompt","text":"write x"}\n')
+        process.stdin.flush()
+        assert process.stderr.readline() == b'panto: allow write {"content":"y","path":"x"}? (no rule allows write)\n'
+        answer, _, rest = process.stderr.readline().decode().strip().partition(" on stdin")
+        assert rest == " answers"
+        process.stdin.write(answer.replace("once|session|no", "once").encode() + b"\n")
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, b"Done.\n", b"")
+    assert (panto.cwd / "x").read_text() == "y"
 
 
 def test_several_turns_end_each_and_the_last_decides(panto: Panto, fake: FakeModel) -> None:

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import re
 import sqlite3
+import subprocess
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,9 @@ from typing import Any
 import pytest
 
 from panto.session import Store
+from panto.session.commands import ChangeTitle
 from tests.app.conftest import Panto
-from tests.app.test_headless import fake, records  # noqa: F401 - a fixture
+from tests.app.test_headless import fake, records, running  # noqa: F401 - a fixture
 from tests.fake_model import FakeModel, Reply
 
 Ask = Callable[..., str]
@@ -45,6 +49,10 @@ def test_sessions_of_this_directory_are_listed_and_all_with_all(panto: Panto, as
     assert "1 turn" in text
     assert first[:4] in text
     assert str(panto.cwd / "sub") in panto("session", "list", "--all").stdout
+    panto("session", "rename", first, "漢字 and more")
+    lines = panto("session", "list", "--all").stdout.splitlines()
+    ends = {sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line.split("/")[0]) for line in lines}
+    assert len(ends) == 1, lines
 
 
 def test_a_directory_without_sessions_says_so(panto: Panto) -> None:
@@ -75,7 +83,8 @@ def test_words_are_searched_in_titles_and_messages(panto: Panto, ask: Ask) -> No
 
 def test_rename_and_delete_take_any_unique_prefix(panto: Panto, ask: Ask) -> None:
     session, other = ask("one"), ask("two")
-    assert panto("session", "rename", session[:10], "a", "new", "title").returncode == 0
+    done = panto("session", "rename", session[:10], "a", "new", "title")
+    assert (done.returncode, done.stdout) == (0, f"{session[:8]} is now called: a new title\n")
     assert {row["title"] for row in rows(panto)} == {"a new title", "two"}
     assert panto("session", "delete", session[:10], "zzzz").returncode == 2
     assert len(rows(panto)) == 2
@@ -95,6 +104,8 @@ def test_an_ambiguous_id_lists_the_candidates(panto: Panto) -> None:
     async def fill() -> list[str]:
         store = await Store.open(panto.home / "sessions")
         made = [await store.create(cwd=str(panto.cwd)) for _ in range(17)]  # more than there are first digits
+        for session in made:
+            await session.commit(ChangeTitle(title="x"))  # without a word in it none would be kept
         await store.close()
         return [session.id for session in made]
 
@@ -112,6 +123,46 @@ def test_a_fork_is_a_session_of_its_own_with_the_same_history(panto: Panto, ask:
     assert "> one" in panto("session", "show", forked).stdout
 
 
+def test_a_turn_is_named_by_its_number_or_the_beginning_of_its_id(panto: Panto, ask: Ask) -> None:
+    session = ask("one")
+    for prompt in ("two", "three"):
+        assert panto("-p", prompt, "--resume", session).returncode == 0
+    shown = panto("session", "show", session).stdout
+    assert shown.startswith("one · fake:small · 20") and f" · {session[:8]} · {panto.cwd}\n" in shown
+    turns = re.findall(r"^── turn (\d) · [-\d]+ [:\d]+ · (\w+)$", shown, re.MULTILINE)
+    assert [number for number, _ in turns] == ["1", "2", "3"]
+    for named in ("2", turns[1][1]):
+        forked = panto("session", "fork", session, "--at", named)
+        assert forked.returncode == 0, forked.stderr
+        assert re.findall("^> (.*)$", panto("session", "show", forked.stdout.strip()).stdout, re.MULTILINE) == ["one"]
+    done = panto("session", "fork", session, "--at", "4")
+    assert done.returncode == 2
+    assert f"has no turn 4\n       panto session show {session[:8]} numbers them" in done.stderr
+
+
+def test_calls_that_a_parked_turn_left_open_are_shown_and_it_can_be_forked(
+    panto: Panto, fake: FakeModel  # noqa: F811
+) -> None:
+    fake.replies += [Reply(calls=[("bash", {"command": "sleep 61"}), ("write", {"path": "x", "content": ""})])]
+    said = '{"type":"prompt","text":"wait"}\n'
+    panto.config.write_text(panto.config.read_text() + '[permissions]\nallow = ["bash"]\n')
+    with running(panto, "--input", "stream-json", "--output", "stream-json", stdin=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(said.encode())
+        process.stdin.flush()
+        seen = b""
+        while b'"question"' not in seen:
+            seen += process.stdout.readline()
+        process.kill()
+        process.wait()
+    session = records(seen.decode())[0]["id"]
+    shown = panto("session", "show", session).stdout
+    assert "  bash sleep 61: has not ended" in shown
+    assert "  write x: waits for an answer" in shown
+    forked = panto("session", "fork", session)
+    assert forked.returncode == 0, forked.stderr
+
+
 def test_a_session_goes_out_as_lines_and_comes_back_the_same(panto: Panto, ask: Ask, tmp_path: Path) -> None:
     session = ask("one")
     file = tmp_path / "out.jsonl"
@@ -124,6 +175,38 @@ def test_a_session_goes_out_as_lines_and_comes_back_the_same(panto: Panto, ask: 
     assert "> one" in panto("session", "show", session).stdout
     assert panto("session", "verify").returncode == 0
     assert panto("session", "import", str(tmp_path / "nothing")).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace("one", "two", 1), "cannot be used (body"),
+        (lambda text: re.sub(r'\{"type":"body".*\n', "", text, count=1), "is not in the store"),
+        (lambda text: text[: len(text) // 2], "the file ends before its last commit"),
+    ],
+)
+def test_a_changed_file_is_imported_as_far_as_it_proves_and_exits_with_1(
+    panto: Panto, ask: Ask, tmp_path: Path, change: Callable[[str], str], said: str
+) -> None:
+    file = tmp_path / "out.jsonl"
+    panto("session", "export", ask("one"), str(file))
+    file.write_text(change(file.read_text()))
+    panto.env["PANTO_SESSION_DIR"] = str(tmp_path / "other")
+    done = panto("session", "import", str(file))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert f"{file} is not as it was written: " in done.stderr
+    assert f"are session {done.stdout[:8]}" in done.stderr
+    assert panto("session", "show", done.stdout.strip()).returncode == 0
+
+
+def test_the_ending_of_the_file_chooses_the_format(panto: Panto, ask: Ask) -> None:
+    session = ask("one")
+    for name, begins in (("o.md", "*one"), ("o.HTML", "<!doctype html>"), ("o.txt", "{"), ("o", "{")):
+        assert panto("session", "export", session, name).returncode == 0
+        assert (panto.cwd / name).read_text().startswith(begins)
+    panto("session", "export", session, "o.md", "--format", "jsonl")
+    assert (panto.cwd / "o.md").read_text().startswith("{")
 
 
 def test_markdown_and_html_hold_what_was_said_and_no_markup_of_others(panto: Panto, ask: Ask) -> None:
