@@ -2,8 +2,8 @@
 
 `palette(theme)` gives the styles of a theme: `light`, `dark`, `ansi` (the terminal's own sixteen) and `contrast`, each
 also without colour (NO_COLOR). Text and ground are the terminal's own unless `paint` is asked for. Themes that
-extensions bring are made with `custom`. `glyphs(wide)` gives the signs; `wide` is for terminals that draw
-ambiguous-width characters two cells wide.
+extensions bring are made with `custom`. `GLYPHS` are the signs; a palette that is `narrow` has those of ambiguous
+width drawn as others, for terminals that draw them two cells wide.
 """
 
 from __future__ import annotations
@@ -44,16 +44,9 @@ class Glyphs:
     quotes: str = "“”"
 
 
-_NARROW = Glyphs()
-# Only characters that no terminal draws two cells wide.
-_WIDE = Glyphs(
-    stopped="-", bar="|", rule="-", dot="-", ellipsis="~", minus="-", bullet="*", down="v", quotes='""'
-)  # fmt: skip
-
-
-def glyphs(wide: bool = False) -> Glyphs:
-    """The signs to draw with; `wide`: this terminal draws characters of ambiguous width two cells wide."""
-    return _WIDE if wide else _NARROW
+GLYPHS = Glyphs()
+NARROW = str.maketrans("–—−─·│•…“”‘’↑↓←→×", "-----|*~\"\"''^v<>x")
+"""Signs that some terminals draw two cells wide, and what stands for them there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +80,16 @@ class Palette:
     syntax: Mapping[str, Style] = field(default_factory=dict)
     hex: Mapping[str, str] = field(default_factory=dict)
     colourless: bool = False
+    narrow: bool = False
 
     def of(self, meaning: Meaning) -> Style:
         """The style of a meaning."""
         style: Style = getattr(self, meaning, self.text)
         return style
+
+    def signs(self, text: str) -> str:
+        """A text with signs that this terminal draws as wide as they count; as many characters as before."""
+        return text.translate(NARROW) if self.narrow and not text.isascii() else text
 
 
 @lru_cache(maxsize=16)

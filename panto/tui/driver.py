@@ -17,7 +17,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from panto.tui.keyboard import ESCAPE_WAIT, Decoder
-from panto.tui.terminal import Terminal, modify_other_keys, take
+from panto.tui.terminal import QUESTIONS, TITLE_KEPT, Terminal, modify_other_keys, take
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -68,7 +68,8 @@ class PantoDriver(LinuxDriver):
         if self.terminal is not None:
             early = getattr(self._app, "early", None)
             if early is None:  # otherwise the first frame stands there already, and must not be cleared
-                self.write("\x1b[22;0t\x1b[?1049h\x1b]11;?\x1b\\")
+                self.write(f"{TITLE_KEPT.decode()}\x1b[?1049h{QUESTIONS}\x1b[2J")
+                loop.call_soon_threadsafe(lambda: self._app.refresh(layout=True))  # after `fg` nothing stands there
         self.write(f"\x1b[?25l\x1b[?1004h\x1b[>{KITTY_DISAMBIGUATE_AND_BASE_KEYS}u\x1b[?2004h\x1b[?7l")
         self.write(modify_other_keys(True).decode())
         self._enable_mouse_support()

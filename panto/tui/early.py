@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 
-from panto.tui.terminal import RESTORE, TITLE_KEPT, Terminal, restore_and_die, take
+from panto.tui.terminal import QUESTIONS, RESTORE, TITLE_KEPT, Terminal, restore_and_die, take
 
 _ACCENT, _ASIDE, _PLAIN = "\x1b[34m", "\x1b[2m", "\x1b[0m"
 
@@ -88,12 +88,12 @@ class Early:
         at, before = 0, self._shown
         while at < len(data):
             byte = data[at]
-            if byte == 0x1B and data[at + 1 : at + 2] in (b"", b"]"):  # the terminal's answer about its colour
-                end = data.find(b"\x1b\\", at + 2)
-                if end < 0:
+            if byte == 0x1B and _is_answer(data[at : at + 6]):
+                end = at + 6 if data[at + 1 : at + 2] == b"[" else data.find(b"\x1b\\", at + 2) + 2
+                if not at + 6 <= end <= len(data):
                     break
-                self._answers += data[at : end + 2]
-                at = end + 2
+                self._answers += data[at:end]
+                at = end
             elif byte == 0x03:  # Ctrl+C before there is anything to stop: leave
                 os.kill(os.getpid(), signal.SIGINT)  # the main thread's handler gives the terminal back
                 at += 1
@@ -121,7 +121,7 @@ class Early:
     def _draw(self) -> None:
         columns, rows = _size(self.terminal.fd_out)
         greeting = self._greeting
-        out = [TITLE_KEPT.decode(), "\x1b[?1049h\x1b[?2004h\x1b[?7l\x1b]11;?\x1b\\\x1b[2J"]
+        out = [TITLE_KEPT.decode(), f"\x1b[?1049h\x1b[?2004h\x1b[?7l{QUESTIONS}\x1b[2J"]
         for at, line in enumerate(greeting.lines[: max(0, rows - 4)]):
             out.append(f"\x1b[{1 + at};1H{line[:columns]}")
         label = f" {greeting.rule} ──" if greeting.rule else ""
@@ -138,6 +138,12 @@ class Early:
     def _crash(self, kind: type[BaseException], error: BaseException, trace: object) -> None:
         self.terminal.give_back()
         sys.__excepthook__(kind, error, trace)  # type: ignore[arg-type]
+
+
+def _is_answer(data: bytes) -> bool:
+    """Whether these bytes begin an answer of the terminal (or may): about its colour, or where its cursor is."""
+    places = (b"\x1b[2;2R", b"\x1b[2;3R")
+    return data[1:2] in (b"", b"]") or any(place.startswith(data) for place in places)
 
 
 def _size(fd: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from panto.schema.signals import StatusChanged
 from panto.tui import manners
 from panto.tui.draft import clean
 from panto.tui.driver import PantoDriver
-from panto.tui.keyboard import GroundTold, ground_in
+from panto.tui.keyboard import ground_in, width_in
 from panto.tui.keys import spell
 from panto.tui.looks import Looks
 from panto.tui.now import Held, Now
@@ -98,10 +98,7 @@ class Frame(Looks, inherit_bindings=False):
         if isinstance(driver, PantoDriver):
             if self.early is not None:
                 shown, driver.first = self.early.stop()
-                dark = ground_in(driver.first)
-                if dark is not None:
-                    self._dark = dark
-                    self.palette = self.palette_of(self.theme_name)
+                self.told_early(ground_in(driver.first), width_in(driver.first))
                 if shown:
                     self.composer.set_text(shown)
                 self.early = None
@@ -149,7 +146,7 @@ class Frame(Looks, inherit_bindings=False):
 
     def activity(self) -> str:
         """What runs, in the words of the transcript."""
-        return self.transcript.activity(time.time()) or "working"
+        return self.transcript.activity(self.transcript.clock()) or "working"
 
     def shortcuts_told(self) -> None:
         """Say once which keys of extensions are taken already."""
@@ -372,10 +369,6 @@ class Frame(Looks, inherit_bindings=False):
         self.exit(code, return_code=code)
 
     # --- from the terminal ---------------------------------------------------------------------------------------
-
-    def on_ground_told(self, message: GroundTold) -> None:
-        """The terminal's background is known."""
-        self.ground_told(message.dark)
 
     def on_descendant_focus(self, _event: DescendantFocus) -> None:
         """The keys go elsewhere now."""

@@ -34,6 +34,7 @@ _BEGUN = re.compile(r"\x1b(?:\[[\[0-?]*[ -/]*|\[M[^\x1b]{0,2}|O[0-9;]*|\][^\x07\
 _BROKEN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)")
 _CSI = re.compile(r"\x1b\[([\d:;]*)([~u@-Z])\Z")
 _COLOUR = re.compile(r"\x1b\]11;rgb:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)")
+_CURSOR = re.compile(r"\x1b\[2;([23])R")  # where the cursor is behind one sign in the second row
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _TEXT = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _NOT_KEYS = {"\ufffd", "\ufeff"}
@@ -51,6 +52,20 @@ class GroundTold(Message, bubble=False):
     def __init__(self, dark: bool) -> None:
         self.dark = dark
         super().__init__()
+
+
+class WidthTold(Message, bubble=False):
+    """The terminal said how wide it draws a sign of ambiguous width: two cells (`wide`) or one."""
+
+    def __init__(self, wide: bool) -> None:
+        self.wide = wide
+        super().__init__()
+
+
+def width_in(data: bytes) -> bool | None:
+    """Whether the terminal said in these bytes that it draws such signs two cells wide; None where it said nothing."""
+    found = _CURSOR.search(data.decode("latin-1"))
+    return found[1] == "3" if found else None
 
 
 def ground_in(data: bytes) -> bool | None:
@@ -241,6 +256,8 @@ class Decoder:
             colour = _COLOUR.match(text)
             if colour:
                 events.append(GroundTold(_is_dark(colour)))
+        elif cursor := _CURSOR.match(text):
+            events.append(WidthTold(cursor[1] == "3"))
         elif text.startswith("\x1b[?"):
             if re.fullmatch(r"\x1b\[\?2026;[12]\$y", text):
                 events.append(TerminalSupportsSynchronizedOutput())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
+from dataclasses import replace
 from typing import get_args
 
-from panto.tui.colours import Glyphs, Palette, ThemeName, custom, glyphs, palette
+from panto.tui.colours import GLYPHS, Palette, ThemeName, custom, palette
+from panto.tui.keyboard import GroundTold, WidthTold
 from panto.tui.parts import Parts
 from panto.tui.widgets.lines import Look
 from panto.tui.widgets.panel import Panel
@@ -20,10 +21,11 @@ class Looks(Parts, inherit_bindings=False):
 
     theme_name = "auto"
     palette: Palette = palette("ansi")
-    glyphs: Glyphs = glyphs()
+    glyphs = GLYPHS
     motion = True
     step = 0  # the spinner's frame
     _dark: bool | None = None
+    _narrow = False  # signs of ambiguous width would be two cells wide
 
     def begin_looks(self) -> None:
         """Read the settings and the environment."""
@@ -42,6 +44,10 @@ class Looks(Parts, inherit_bindings=False):
 
     def palette_of(self, name: str) -> Palette:
         """The colours of a theme. Raises ValueError for a theme whose colours cannot be read."""
+        colours = self._colours_of(name)
+        return replace(colours, narrow=True) if self._narrow else colours
+
+    def _colours_of(self, name: str) -> Palette:
         no_color = "NO_COLOR" in os.environ
         brought = next((theme for theme in self.now.contributions.themes if theme.name == name), None)
         if brought is not None and not no_color:
@@ -75,10 +81,22 @@ class Looks(Parts, inherit_bindings=False):
                 panel.forget()
         self.refresh(layout=True)
 
-    def ground_told(self, dark: bool) -> None:
+    def told_early(self, dark: bool | None, wide: bool | None) -> None:
+        """What the terminal said before anything was drawn."""
+        self._dark = self._dark if dark is None else dark
+        self._narrow = bool(wide)
+        self.palette = self.palette_of(self.theme_name)
+
+    def on_ground_told(self, message: GroundTold) -> None:
         """The terminal's background is known."""
-        if self._dark is not dark:
-            self._dark = dark
+        if self._dark is not message.dark:
+            self._dark = message.dark
+            self.show_theme(self.theme_name)
+
+    def on_width_told(self, message: WidthTold) -> None:
+        """How wide the terminal draws signs of ambiguous width is known."""
+        if self._narrow is not message.wide:
+            self._narrow = message.wide
             self.show_theme(self.theme_name)
 
     def brought_themes(self) -> None:
@@ -90,7 +108,7 @@ class Looks(Parts, inherit_bindings=False):
     def look(self) -> Look:
         """How things are drawn now."""
         width, height = self.size
-        return Look(width, height, self.palette, self.glyphs, self.step, time.time(), self.motion)
+        return Look(width, height, self.palette, self.glyphs, self.step, self.transcript.clock(), self.motion)
 
     @property
     def spinner(self) -> str:

@@ -18,6 +18,11 @@ RESTORE = (
 
 TITLE_KEPT = b"\x1b[22;0t"
 TITLE_BACK = b"\x1b[23;0t"
+QUESTIONS = "\x1b]11;?\x1b\\\x1b[2;1H·\x1b[6n"
+"""What colour is the ground, and where is the cursor after one sign of ambiguous width at the second row's beginning?
+
+Not in the first row: the answer would read as Shift+F3. The sign is to be drawn over.
+"""
 GRACE_S = 4  # seconds that an orderly end may take after a signal
 
 Attributes = list["int | list[bytes | int]"]

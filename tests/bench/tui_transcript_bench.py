@@ -73,7 +73,7 @@ def inside(name: str, out: str) -> None:
 
     from textual.app import App, ComposeResult
 
-    from panto.tui.colours import glyphs, palette
+    from panto.tui.colours import GLYPHS, palette
     from panto.tui.widgets.scroll import Transcript
 
     class Stage(App[None]):
@@ -83,7 +83,7 @@ def inside(name: str, out: str) -> None:
 
         def __init__(self) -> None:
             super().__init__(ansi_color=True)
-            self.palette, self.glyphs = palette("dark"), glyphs()
+            self.palette, self.glyphs = palette("dark"), GLYPHS
             self.transcript = Transcript()
             self.figures: dict[str, Any] = {}
 

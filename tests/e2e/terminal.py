@@ -1,7 +1,7 @@
 """A real program in a pseudo-terminal: type, paste, resize, wait for what is on the screen, look at what is left.
 
 The terminal is drained without pause by a thread, since a program that writes into a full one stalls. It answers the
-questions terminals answer (synchronized output, the background's colour).
+questions terminals answer (synchronized output, the background's colour, how wide it draws a sign).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Terminal:
     """Starts `argv` at once. Use as a context: the program is killed at the end."""
 
     def __init__(self, argv: Sequence[str], *, size: tuple[int, int] = (120, 36), env: Mapping[str, str] | None = None,
-                 cwd: Path | None = None, answers: bool = True) -> None:  # fmt: skip
+                 cwd: Path | None = None, answers: bool = True, wide: bool = False) -> None:  # fmt: skip
         self.log = bytearray()
         self.times: list[tuple[float, int]] = []
         self.screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self.screen)
         self._undecoded = b""
-        self._answers = answers
+        self._answers, self._wide = answers, wide
         self._closed = self._hung_up = False
         self._lock = threading.Lock()
         self.code: int | None = None
@@ -96,6 +96,8 @@ class Terminal:
     def _reply(self, data: bytes) -> None:
         if b"\x1b[?2026$p" in data:
             self.send(b"\x1b[?2026;2$y")
+        if b"\x1b[6n" in data:
+            self.send(b"\x1b[2;3R" if self._wide else b"\x1b[2;2R")
         if b"\x1b]11;?" in data:
             self.send(b"\x1b]11;rgb:1a1a/1b1b/1e1e\x1b\\")
 

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+import unicodedata
 from pathlib import Path
 from random import Random
 
@@ -16,9 +17,9 @@ from tests.e2e.terminal import ROOT, Terminal
 
 
 def start(scene: str = "", *, size: tuple[int, int] = (100, 30), env: dict[str, str] | None = None,
-          answers: bool = True) -> Terminal:  # fmt: skip
+          answers: bool = True, wide: bool = False) -> Terminal:  # fmt: skip
     argv = [sys.executable, "-m", "tests.tui.app.program", scene]
-    return Terminal(argv, size=size, env=env, cwd=ROOT, answers=answers)
+    return Terminal(argv, size=size, env=env, cwd=ROOT, answers=answers, wide=wide)
 
 
 def leave(terminal: Terminal) -> int:
@@ -300,6 +301,16 @@ def test_a_terminal_that_answers_no_question_is_served_all_the_same() -> None:
         terminal.see("you said: hi")
         assert leave(terminal) == 0
         terminal.left_clean()
+
+
+def test_where_signs_would_be_two_cells_wide_others_are_drawn() -> None:
+    with start("hold", wide=True) as terminal:
+        terminal.see("26k of 200k")
+        terminal.type("hi · there\r")
+        terminal.see("npm install")
+        terminal.calm()
+        assert {char for char in terminal.text() if unicodedata.east_asian_width(char) == "A"} == set()
+        assert "hi - there" in terminal.text() and "-- run this command? --" in terminal.text()
 
 
 def test_a_closed_terminal_ends_the_program() -> None:

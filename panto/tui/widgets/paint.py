@@ -90,7 +90,8 @@ def _strip(row: Row, look: Look) -> Strip:
     if state.ground is not None:
         ground = mix(ground, state.ground)
     under = mix(base, ground)
-    segments = [Segment(s.text, mix(under, s.style) if s.style else under) for s in line.segments if s.text]
+    signs = look.palette.signs
+    segments = [Segment(signs(s.text), mix(under, s.style) if s.style else under) for s in line.segments if s.text]
     if state.ground is not None:  # the ground of a chosen row wins over grounds within it
         segments = [Segment(s.text, mix(s.style or NONE, state.ground)) for s in segments]
     if state.spans:

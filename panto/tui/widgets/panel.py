@@ -62,7 +62,7 @@ class Panel(Widget):
         for y in range(height):
             new, old = self._at_row(rows, y), self._at_row(before[2], y)
             if new.segments != old.segments or new.ground != old.ground:
-                text = strip(new, width, self.palette.base).render(self.app.console)
+                text = strip(new, width, self.palette).render(self.app.console)
                 out.append(f"\x1b[{self.region.y + y + 1};{self.region.x + 1}H{text}")
         write(self.panto, out)
 
@@ -83,7 +83,7 @@ class Panel(Widget):
     def render_line(self, y: int) -> Strip:
         """One row, exactly as wide as the widget."""
         width, height = self.size
-        return strip(self._at_row(self._kept_lines(width, height), y), width, self.palette.base)
+        return strip(self._at_row(self._kept_lines(width, height), y), width, self.palette)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows of a part, past Textual's cache, which knows nothing of rows written directly."""
@@ -113,10 +113,11 @@ def write(app: PantoApp, rows: Sequence[str]) -> None:
         driver.write(f"\x1b[?2026h\x1b[?25l{body}\x1b[{row + 1};{column + 1}H{app.cursor_shown}\x1b[?2026l")
 
 
-def strip(line: Line, width: int, base: Style) -> Strip:
+def strip(line: Line, width: int, palette: Palette) -> Strip:
     """A line as a strip of exactly `width` cells, every cell styled."""
-    ground = base + line.ground if line.ground else base
-    made = Strip([Segment(text, ground + style if style else ground) for text, style, _ in line.segments])
+    ground = palette.base + line.ground if line.ground else palette.base
+    signs = palette.signs
+    made = Strip([Segment(signs(text), ground + style if style else ground) for text, style, _ in line.segments])
     return made.adjust_cell_length(width, ground)
 
 

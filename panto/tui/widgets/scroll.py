@@ -29,7 +29,7 @@ from textual.widget import Widget
 
 from panto.schema.queries import History
 from panto.schema.signals import Update
-from panto.tui.colours import Glyphs, Palette, glyphs, palette
+from panto.tui.colours import GLYPHS, Palette, palette
 from panto.tui.items import Item
 from panto.tui.items_calls import CallItem
 from panto.tui.search import Search
@@ -81,7 +81,7 @@ class Transcript(Pointer, Widget, can_focus=True):
 
     def __init__(self, *, id: str | None = None, clock: Callable[[], float] = time.time) -> None:
         super().__init__(id=id)
-        self._clock = clock
+        self.clock = clock
         self.story = Story(clock)
         self.view = Viewport(self.story)
         self._shown = Rows()
@@ -353,11 +353,10 @@ class Transcript(Pointer, Widget, can_focus=True):
     def _look(self) -> Look:
         app = self.app
         colours: Palette = getattr(app, "palette", None) or palette("dark")
-        signs: Glyphs = getattr(app, "glyphs", None) or glyphs()
         motion: bool = getattr(app, "motion", True)
-        now = self._clock()
+        now = self.clock()
         width, height = self.size
-        return Look(width, height, colours, signs, int(now / SPINNER), now, motion)
+        return Look(width, height, colours, GLYPHS, int(now / SPINNER), now, motion)
 
     def on_mount(self) -> None:
         """The loop and the application are there."""

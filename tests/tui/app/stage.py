@@ -14,6 +14,7 @@ from panto.tui.app import PantoApp
 from panto.tui.settings import ScreenSettings
 from panto.tui.widgets.scroll import Transcript
 from tests.tui.stub_client import StubClient
+from tests.tui.transcript.script import Script
 
 SETTINGS = ScreenSettings(theme="dark", cwd="/tmp/shop", greeting=("panto 0.1   ~/shop  main",))
 
@@ -25,6 +26,7 @@ class Stage:
         self.app = app
         self.pilot = pilot
         self.client = client
+        self.script: Script | None = None  # of a scene that is written by hand
 
     def rows(self) -> list[str]:
         """The screen as text."""
@@ -65,6 +67,22 @@ class Stage:
         await self.until(lambda: self.app.question.alive, "the question takes keys")
         self.app.question.redraw()
 
+    async def settled(self) -> None:
+        """Wait until nothing is left to be drawn, colours of code included."""
+        def at_rest(one: Transcript) -> bool:
+            found = one.view.uncoloured
+            return not (one.story.changed or one._work is not None or (found is not None and found[1].wants_colours))
+
+        before = ""
+        while True:
+            self.app.screen.refresh()
+            await self.pilot.pause()
+            await self.until(lambda: all(map(at_rest, self.app.screen.query(Transcript))), "rest")
+            now = self.text()
+            if now.strip() and now == before:
+                return
+            before = now
+
     def ops(self, kind: type) -> list[object]:
         """The ops of a kind that were submitted."""
         return [op for op in self.client.ops if isinstance(op, kind)]
@@ -83,7 +101,12 @@ async def stage(
             await wait.wait()
         return client
 
-    app = PantoApp(connect, settings, Transcript(id="transcript"))
+    made: Stage | None = None
+
+    def now() -> float:
+        return made.script.time if made is not None and made.script is not None else time.time()
+
+    app = PantoApp(connect, settings, Transcript(id="transcript", clock=now))
     async with app.run_test(size=size) as pilot:
         made = Stage(app, pilot, client)
         if wait is None:

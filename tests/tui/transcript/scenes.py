@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from panto.schema import events as e
 from panto.schema import signals as s
-from panto.schema.bodies import ToolOutcome
-from panto.schema.view import CardView, DiffView, Hunk, ListView, TableView, TextView
+from panto.schema.bodies import TextBody, ToolOutcome
+from panto.schema.messages import Text
+from panto.schema.view import CardView, DiffView, Hunk, ListView, ProgressView, TableView, TextView
 from tests.tui.transcript.script import AGENT, NOTHING, Script, batch_of_reads, main_screen, pytest_output
 
 MARKDOWN = """\
@@ -232,10 +233,105 @@ def trouble(script: Script) -> None:
     script.fact(e.TurnAttemptFailed(script.turn, script.run))
 
 
+def queued(script: Script) -> None:
+    """Two commands at once: one runs, one has not begun."""
+    script.prompt("Do both.")
+    first, _ = script.answer("", [("bash", {"command": "make docs"}), ("edit", {"path": "shop.py"})])
+    script.start(first)
+    script.wait(4)
+
+
+def parked(script: Script) -> None:
+    call = one(script, command="make docs")
+    script.start(call)
+    script.progress(call, "compiling makers.md\n")
+    script.say(s.StatusChanged(AGENT, "m:x", "", "ask", "", parked=True))
+
+
+def answered(script: Script) -> None:
+    script.prompt("Ask me.")
+    (call,) = script.answer("", [("ask", {"question": "Which of these shall I use?"})])
+    script.fact(e.ToolCallHeld(script.run, call, "external", NOTHING))
+    script.fact(e.ToolCallAnswered(script.run, call, NOTHING), ToolOutcome((), False, "Which of these?", "Decimal"))
+
+
+def denied(script: Script) -> None:
+    """Refused with a reason, by a rule, and with nobody there."""
+    script.prompt("Push it.")
+    a, b, c = script.answer("", [("bash", {"command": "git push"})] * 3)
+    script.fact(e.ToolCallHeld(script.run, a, "approval", NOTHING))
+    script.fail(a, "permission_denied", "the person said no: I push by hand, after the review", cause="tool")
+    script.fail(b, "permission_denied", "a rule says no: git push")
+    script.fail(c, "permission_denied", "", unattended=True)
+
+
+def children_stopped(script: Script) -> None:
+    children(script)
+    view = five_children()
+    rows = tuple(CardView(one.title, one.fact, "stopped" if one.state == "running" else one.state)
+                 for one in view.children if isinstance(one, CardView))  # fmt: skip
+    script.progress("call1", view=CardView("5 children", "44k · $0.10 · 51 s", "stopped", rows))
+    script.fail("call1", "cancelled", "cancelled by user", 51, effect="x", cause="interrupted", duration_ms=51_000)
+
+
+def component(script: Script) -> None:
+    """What an extension shows while its tool runs."""
+    script.prompt("Survey it.")
+    (call,) = script.answer("", [("survey", {"name": "the whole tree"})])
+    script.start(call)
+    parts = (ProgressView("files read", 0.4), TextView("src/cart.py holds most of it", "attention"),
+             ListView(("one cycle", "two unused names")))  # fmt: skip
+    script.progress(call, view=CardView("survey", "12 of 30", "running", parts))
+    script.wait(3)
+
+
+def thought(script: Script) -> None:
+    script.prompt("Think first.")
+    script.think("First I look at the file, then at its tests.")
+    script.wait(4)
+    script.answer("It is the count.", reasoning="First I look at the file, then at its tests.")
+
+
+def long_words(script: Script) -> None:
+    """Titles and facts that do not fit."""
+    script.prompt("Go on with a very long prompt that does not fit on one row of any of these three terminals, which "
+                  "is why it has to be wrapped, and that at a word.\n\nIts second paragraph is short.")  # fmt: skip
+    a, b = script.answer("", [
+        ("bash", {"command": "for name in $(git ls-files 'src/**/*.py'); do python3 -m compileall -q $name; done"}),
+        ("read", {"path": "packages/application/source/components/navigation/breadcrumbs/__tests__/render.test.tsx"}),
+    ])  # fmt: skip
+    script.start(a)
+    script.complete(a, ToolOutcome((), True, "", "exit 1", TextView("x" * 200 + "\n漢字" * 3 + "\n")), 75)
+    script.start(b)
+    script.complete(b, ToolOutcome((), False, "", "lines 200–400 of 1200", TextView("1\tx")), 0.1)
+
+
+def notices(script: Script) -> None:
+    """Lines between turns: retries, the summary, jobs, settings."""
+    script.fact(e.ModelChanged(AGENT, "m:sonnet"))
+    script.prompt("Go.")
+    script.say(s.RetryWaiting(AGENT, "rate limited", 429, 3.0, 2, 6))
+    script.wait(3)
+    script.stream("Here ")
+    (call,) = script.answer("Here it is.", [("bash", {"command": "npm run serve", "background": True})])
+    script.start(call)
+    script.fact(e.JobStarted("job1", "command", "npm run serve", call))
+    script.complete(call, ToolOutcome((), False, "npm run serve", "runs in the background"))
+    script.fact(e.CheckpointMade("c1", NOTHING, NOTHING, automatic=True),
+                TextBody("The person wants the total fixed.\nNext: tests."))
+    script.fact(e.JobEnded("job1", "failed"), ToolOutcome((Text("address in use"),), True, "", "exit 1"))
+    script.settle()
+    script.fact(e.ModelChanged(AGENT, "m:haiku"))
+    script.say(s.ShellRun(AGENT, "sh1", "git status --short"))
+    outcome = ToolOutcome((), False, "", "exit 0", TextView(" M shop.py\n"))
+    script.say(s.ShellRun(AGENT, "sh1", "git status --short", outcome))
+
+
 CARDS = {
     "waiting": waiting, "running": running, "done": done, "failed": failed, "stopped": stopped, "refused": refused,
     "unknown": unknown, "tool-failed": tool_failed, "drafted": drafted, "batch-running": batch_running,
     "batch-done": batch_done, "batch-failed": batch_failed, "children": children, "children-done": children_done,
-    "views": views, "reasoning": reasoning,
+    "views": views, "reasoning": reasoning, "queued": queued, "parked": parked, "answered": answered, "denied": denied,
+    "children-stopped": children_stopped, "component": component, "thought": thought, "long": long_words,
 }  # fmt: skip
-SCREENS = {"main": main_screen, "answer": answer, "diffs": diffs, "trouble": trouble}
+SCREENS = {"main": main_screen, "answer": answer, "diffs": diffs, "trouble": trouble, "notices": notices}

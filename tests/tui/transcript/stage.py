@@ -18,7 +18,7 @@ from typing import Any
 import pyte
 from textual.app import App, ComposeResult
 
-from panto.tui.colours import glyphs, palette
+from panto.tui.colours import GLYPHS, palette
 from panto.tui.widgets.scroll import Transcript
 from tests.tui.transcript.script import Script
 
@@ -37,7 +37,7 @@ class Stage(App[None]):
 
     def __init__(self) -> None:
         super().__init__(ansi_color=True)
-        self.palette, self.glyphs = palette("dark"), glyphs()
+        self.palette, self.glyphs = palette("dark"), GLYPHS
         self.script = Script()
         self.transcript = Transcript(clock=lambda: self.script.time)
         self.heard: list[Any] = []

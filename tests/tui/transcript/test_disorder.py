@@ -134,7 +134,7 @@ def steps(seed: int, count: int) -> None:
         rows = stage.rows()
         assert len(rows) == stage.height
         assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for row in rows for char in row)
-        stage.dump()
+        stage.runs()
         assert 0 <= stage.view.top <= stage.view.max_top
         assert stage.view.unseen >= 0
         stage.story.activity(chaos.script.time)

@@ -3,51 +3,60 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from panto.tui.colours import ThemeName
-from tests.tui.transcript.dump import Stage, matches
+from tests.tui.picture import Runs, matches, picture
+from tests.tui.transcript.dump import Stage
 from tests.tui.transcript.scenes import CARDS, SCREENS, diffs, done, failed
 from tests.tui.transcript.script import main_screen
 
 SIZES = [(120, 36), (80, 24), (60, 20)]
+HERE = Path(__file__).parent / "snapshots"
 
 
-def one_after_the_other(width: int, height: int, theme: ThemeName, no_color: bool = False) -> str:
-    parts = []
+def sheet(width: int, height: int, theme: ThemeName, no_color: bool = False) -> str:
+    """Every card in every state, one below the other under its name."""
+    rows: list[Runs] = []
     for name, scene in CARDS.items():
         stage = Stage(width, height - 3, theme, no_color)
         scene(stage.script)
-        dump = stage.dump().rstrip("\n")
-        parts.append(f"=== {name}\n" + dump.partition("\n")[2].partition("\n")[2].strip("\n") + "\n")
-    return "\n".join(parts)
+        shown = stage.runs()
+        while shown and not "".join(text for text, _ in shown[-1]).strip():
+            shown.pop()
+        rows += [[(f"=== {name}", stage.palette.aside)], *shown, []]
+    return picture(rows, width, stage.palette)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_every_state_of_a_card_looks_as_it_was_looked_at(width: int, height: int, theme: ThemeName) -> None:
-    matches(f"cards-{width}x{height}-{theme}", one_after_the_other(width, height, theme))
+    matches(HERE / f"cards-{width}x{height}-{theme}.svg", sheet(width, height, theme))
 
 
 @pytest.mark.parametrize("name", SCREENS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_every_screen_looks_as_it_was_looked_at(name: str, width: int, height: int, theme: ThemeName) -> None:
+def test_every_transcript_looks_as_it_was_looked_at(name: str, width: int, height: int, theme: ThemeName) -> None:
     stage = Stage(width, height - 3, theme)
     SCREENS[name](stage.script)
-    matches(f"{name}-{width}x{height}-{theme}", stage.dump())
+    matches(HERE / f"{name}-{width}x{height}-{theme}.svg", picture(stage.runs(), width, stage.palette))
 
 
-def test_cards_without_colours_and_with_the_terminals_sixteen() -> None:
-    matches("cards-80x24-no-colour", one_after_the_other(80, 24, "dark", no_color=True))
-    matches("cards-80x24-ansi", one_after_the_other(80, 24, "ansi"))
+def test_it_looks_well_without_colours_and_with_the_terminals_sixteen() -> None:
+    matches(HERE / "cards-80x24-no-colour.svg", sheet(80, 24, "dark", no_color=True))
+    matches(HERE / "cards-80x24-ansi.svg", sheet(80, 24, "ansi"))
+    matches(HERE / "cards-80x24-contrast.svg", sheet(80, 24, "contrast"))
 
 
 def test_no_colour_is_set_under_no_color() -> None:
     stage = Stage(120, 60, "dark", no_color=True)
     main_screen(stage.script)
-    assert "#" not in "".join(line for line in stage.dump().split("\n") if line.startswith("    ~"))
+    colours = [colour for row in stage.runs() for _, style in row for colour in (style.color, style.bgcolor)]
+    assert all(colour is None or colour.is_default for colour in colours)
 
 
 def test_a_failed_card_says_so_without_colours() -> None:
@@ -59,14 +68,12 @@ def test_a_failed_card_says_so_without_colours() -> None:
     assert any("1 failed, 199 passed" in row for row in rows)
 
 
-def test_the_chrome_holds_no_sign_of_ambiguous_width_where_that_would_be_wide() -> None:
+def test_no_sign_of_ambiguous_width_is_drawn_where_that_would_be_wide() -> None:
     for name, scene in {**CARDS, **SCREENS}.items():
-        if name == "children":  # its words come from the extension
-            continue
         stage = Stage(80, 30)
-        stage.wide = True
+        stage.palette = replace(stage.palette, narrow=True)
         scene(stage.script)
-        text = "".join(stage.rows()).replace("41k · $0.09 · 48 s", "").replace("58k · $0.13 · 1 m 04 s", "")
+        text = "".join(text for row in stage.runs() for text, _ in row)
         assert {char for char in text if unicodedata.east_asian_width(char) == "A"} == set(), name
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panto.tui.colours import glyphs, palette
+from panto.tui.colours import GLYPHS, palette
 from panto.tui.widgets.lines import Line, Look
 from panto.tui.widgets.markdown import Document
 from tests.tui.transcript.dump import shown
 from tests.tui.transcript.scenes import MARKDOWN
 
-LOOK = Look(120, 33, palette("dark"), glyphs())
-NARROW = Look(40, 33, palette("dark"), glyphs())
+LOOK = Look(120, 33, palette("dark"), GLYPHS)
+NARROW = Look(40, 33, palette("dark"), GLYPHS)
 
 PIECES = [
     "# head\n", "## two\n\n", "words and **bold** `code`\n", "more words\n\n", "- item\n", "  - nested\n", "1. one\n",
