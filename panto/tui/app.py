@@ -10,10 +10,12 @@ from textual.events import Key, Resize
 from textual.screen import Screen
 
 from panto.schema.errors import Owned, PantoError
+from panto.schema.events import CheckpointMade, TurnSuperseded
 from panto.schema.ops import Op, OpenSession, Prompt
-from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
+from panto.schema.queries import AskCommands, AskContext, AskContributions, AskPrompts, AskStatus, History
 from panto.schema.signals import (
     ContributionsChanged,
+    Fact,
     InputReturned,
     Left,
     Noticed,
@@ -96,6 +98,8 @@ class PantoApp(Actions, inherit_bindings=False):
             self.transcript.greet(self.settings.greeting)
         status = await self.link.ask(AskStatus())
         contributions = await self.link.ask(AskContributions())
+        if status is not None and not status.context_used and self.now.turns:
+            self.link.start(self._estimate())
         if status is not None:
             self.now.apply(told := self.now.corrected(status), time.monotonic())
             self.transcript.apply(told)  # a turn that was left unfinished says so
@@ -116,6 +120,14 @@ class PantoApp(Actions, inherit_bindings=False):
         self.keys.problems.clear()
         self.settings = self.settings._replace(prompt="", opening="")
 
+    async def _estimate(self) -> None:
+        """Know about how much the context holds, where no answer has counted it yet."""
+        now = self.now
+        parts = await self.link.ask(AskContext(), quiet=True) or ()
+        if self.now is now and parts:
+            now.estimate = sum(part.tokens for part in parts)
+            self.status.redraw()
+
     def update(self, update: Update) -> None:
         """Something happened: everyone concerned hears of it."""
         update = self.now.corrected(update)
@@ -133,6 +145,8 @@ class PantoApp(Actions, inherit_bindings=False):
                 self.swallowed.remove(update.text)
             else:
                 self.desk.give_back(update.text)
+        elif isinstance(update, Fact) and isinstance(update.event, TurnSuperseded | CheckpointMade):
+            self.link.start(self._estimate())
         elif isinstance(update, Noticed) and update.owner is not None:
             self.offer_ways(update.owner, asked_for=False)
         if not isinstance(update, _DELTAS):

@@ -87,6 +87,7 @@ class Now:
     failed: bool = False  # the last attempt failed; Enter tries again
     turns: int = 0
     tokens: int = 0
+    estimate: int | None = None  # tokens that would be sent now, where the last count says nothing any more
     cost: float | None = None
     changes: Changes = field(default_factory=Changes)
     turn: str = ""
@@ -111,6 +112,12 @@ class Now:
     def mode(self) -> str:
         """The permission mode's name, "" before the engine is there."""
         return self.status.mode if self.status else ""
+
+    @property
+    def context_used(self) -> int:
+        """Tokens the context holds: as counted with the last answer, or as estimated."""
+        counted = self.status.context_used if self.status else 0
+        return counted if self.estimate is None else self.estimate
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -187,6 +194,7 @@ class Now:
                 self.waiting.pop(event.input, None)
             case ModelStepCompleted():
                 self.tokens += event.usage.input + event.usage.output
+                self.estimate = None
                 if isinstance(fact.body, ResultBody) and fact.body.result.text().strip():
                     self.answer = fact.body.result.text()
             case _:

@@ -77,7 +77,7 @@ class Status(Panel):
         return [run for at, part in enumerate(parts) for run in ([gap, *part] if at else part)]
 
     def _fill(self, status: StatusChanged, width: int) -> list[Run]:
-        used, size = status.context_used, status.context_size
+        used, size = self.now.context_used, status.context_size
         share = used / size if size else 0.0
         style = self.palette.aside
         if share >= 0.9:
