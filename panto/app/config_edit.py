@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
@@ -121,5 +122,6 @@ def write_atomically(file: Path, data: bytes, mode: int | None = None) -> None:
             os.fsync(out.fileno())
         os.replace(draft, target)
     except OSError as e:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder that is read-only says so again
+            draft.unlink()
         raise ConfigError(f"{file}: cannot be written: {e.strerror}", str(file)) from None

@@ -16,18 +16,21 @@ from panto.app.config_edit import write_atomically
 from panto.app.ground import Ground
 from panto.app.paths import Paths
 from panto.app.saying import say_error
-from panto.schema.errors import UsageError
+from panto.schema.errors import Missing, StorageFailed, UsageError
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
     from panto.schema.queries import SessionRow
     from panto.session import Store
+    from panto.session.repair import Repaired
     from panto.session.verify import Finding
 
 EVERYTHING = 1 << 30
 SHORTEST = 4
 """Characters of a turn's id that name it; fewer are a number."""
+WRITABLE = "see to it that it can be written and has space, or set PANTO_SESSION_DIR"
+READ = ("list", "show", "search", "export", "verify")
 MOST = 5
 """Findings that are told one by one."""
 KINDS = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html"}
@@ -49,10 +52,10 @@ def run(arguments: Arguments, paths: Paths) -> int:
         what = "something is missing" if len(words) < least else "too many words"
         raise UsageError(f"panto session {verb}: {what}", usage)
     ground = ground_.read(paths, arguments.options)
-    return asyncio.run(_with_store(ground, lambda store: command(store, ground, words, arguments)))
+    return asyncio.run(_with_store(ground, verb, lambda store: command(store, ground, words, arguments)))
 
 
-async def _with_store(ground: Ground, use: Callable[[Store], Awaitable[int]]) -> int:
+async def _with_store(ground: Ground, verb: str, use: Callable[[Store], Awaitable[int]]) -> int:
     from panto.session import Store
 
     root = ground.paths.sessions
@@ -60,11 +63,30 @@ async def _with_store(ground: Ground, use: Callable[[Store], Awaitable[int]]) ->
         raise UsageError("there is no place where sessions could be", "set HOME, or PANTO_SESSION_DIR")
     store = await Store.open(root)
     try:
-        if store.notice:  # a damaged store must not look like an empty one
+        mends = verb == "repair" and "damaged" in store.notice
+        if store.memory and not mends:
+            await _need_disk(store, verb)
+        elif store.notice and not mends:
             say_error(store.notice)
         return await use(store)
+    except OSError as e:
+        raise StorageFailed(f"{e.filename or root}: {e.strerror}", WRITABLE) from None
     finally:
         await store.close()
+
+
+async def _need_disk(store: Store, verb: str) -> None:
+    """A store that could not be opened on disk must not look like an empty one, and nothing is written to memory.
+
+    Raises StorageFailed. Where it could be read, whoever only reads goes on.
+    """
+    said = store.notice.partition("; this session lives in memory")[0]
+    if verb in READ and await store.list(limit=1, all=True):
+        say_error(said)
+    elif "damaged" in said:
+        raise StorageFailed(said, "panto session repair store brings back all that can be read of it")
+    elif verb not in READ or (store.root / "sessions.db").exists():
+        raise StorageFailed(said, WRITABLE)
 
 
 # ---------------------------------------------------------------- listing
@@ -268,16 +290,30 @@ async def _verify(store: Store, ground: Ground, words: list[str], arguments: Arg
 
 
 async def _repair(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
-    done = await store.repair(words[0])
-    if not done.lost:
+    whole = words[0] == "store"
+    try:
+        done = await store.repair(words[0])
+    except Missing:
+        if not whole:
+            raise
+        print("the store is whole, nothing to repair")
+        return 0
+    if done.outcome == "intact":
         print(f"{done.session[:12]}  intact, nothing to repair: {done.kept} commits")
         return 0
     for loss in done.lost:
-        print(f"lost: {f'commit {loss.seq}: ' if loss.seq >= 0 else ''}{loss.text}")
+        print(f"{'lost' if done.outcome == 'replaced' else 'found'}: {_where(loss)}{loss.text}")
     if done.aside:
         print(f"what could not be kept is in {done.aside}")
-    print(f"{done.session}  holds the {done.kept} commits that prove")
+    said = f"the store  {done.kept} commits were brought back" if whole else f"{done.session}  {_outcome(done)}"
+    print(said)
     return 0
+
+
+def _outcome(done: Repaired) -> str:
+    if done.outcome == "mended":
+        return f"is mended: {done.kept} commits"
+    return f"holds the {done.kept} commits that prove; {done.old[:8]} is kept as it was"
 
 
 async def export_bytes(store: Store, name: str, kind: str) -> bytes:

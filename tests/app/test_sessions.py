@@ -253,3 +253,33 @@ def test_what_is_not_understood_is_said_with_the_nearest_word(panto: Panto) -> N
     assert "did you mean list?" in panto("session", "lst").stderr
     assert "something is missing" in panto("session", "rename", "abcd").stderr
     assert panto("session").returncode == 2
+
+
+def test_what_cannot_be_written_is_read_and_said_in_a_sentence(panto: Panto, ask: Ask, tmp_path: Path) -> None:
+    session = ask("one")
+    file = tmp_path / "out.jsonl"
+    panto("session", "export", session, str(file))
+    panto.env["PANTO_SESSION_DIR"] = "/proc/nowhere"
+    for words in (("rename", session, "x"), ("import", str(file)), ("delete", session), ("repair", session)):
+        done = panto("session", *words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "PANTO_SESSION_DIR" in done.stderr
+    assert panto("session", "list").returncode == 0
+    del panto.env["PANTO_SESSION_DIR"]
+    done = panto("session", "export", session, "/proc/nowhere/x.md")
+    assert (done.returncode, "/proc/nowhere/x.md: cannot be written" in done.stderr) == (1, True)
+
+
+def test_a_damaged_store_is_brought_back_as_far_as_it_can_be_read(panto: Panto, ask: Ask) -> None:
+    ask("one")
+    file = panto.home / "sessions/sessions.db"
+    file.write_bytes(b"garbage " + file.read_bytes()[8:])
+    for words in (("list",), ("verify",), ("rename", "a", "b")):
+        done = panto("session", *words)
+        assert done.returncode == 1
+        assert "damaged" in done.stderr and "panto session repair store brings back" in done.stderr
+    done = panto("session", "repair", "store")
+    assert done.returncode == 0
+    assert "found: the database file was damaged" in done.stdout
+    assert panto("session", "repair", "store").stdout == "the store is whole, nothing to repair\n"
+    assert panto("session", "list").returncode == 0
