@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from panto.agent import live, steps, waiting
+from panto.agent import live, parking, steps, waiting
 from panto.agent.dispatch import Step
 from panto.agent.ports import Control, Ports
 from panto.schema.errors import ProviderError, Refused, StorageFailed, UsageError
@@ -32,7 +32,7 @@ async def drive(ports: Ports, control: Control) -> None:
     while (run := ports.session.state.run) is not None:
         try:
             if control.parking:
-                return await steps.park(ports, control, run)
+                return await parking.park(ports, control, run)
             if run.interrupting or control.limit:
                 await stop(ports, control, run)
             elif run.phase == "open":
@@ -147,4 +147,4 @@ async def stop(ports: Ports, control: Control, run: Run) -> None:
     kept, bodies = steps.kept_text(control)
     reason, message = control.limit if control.limit and not run.interrupting else ("cancelled", "")
     end = StopRun(run=run.run, reason=reason, text=kept, message=message)
-    await ports.session.commit(*steps.never_run(control, run), end, bodies=bodies)
+    await ports.session.commit(*parking.never_run(control, run), end, bodies=bodies)

@@ -9,11 +9,11 @@ from panto.agent import compaction, waiting
 from panto.agent.context import Frozen
 from panto.agent.dispatch import Step, hold, review, run_call
 from panto.agent.loop_guard import WARNING
+from panto.agent.parking import left, unknown
 from panto.agent.ports import Control, Ports, Setup
 from panto.schema.bodies import MessageBody, Question, ResultBody, TextBody
 from panto.schema.codec import Digest, canonical, loads
 from panto.schema.errors import ProviderError, Refused, StorageFailed
-from panto.schema.events import Cause
 from panto.schema.messages import ModelResult
 from panto.schema.signals import Noticed
 from panto.session import Staged, stage
@@ -33,7 +33,6 @@ from panto.session.commands import (
     SubmitResult,
 )
 from panto.session.ids import new_id
-from panto.session.run_machine import CANCELLED
 from panto.session.state import Call, Run, State
 from panto.session.view import View
 
@@ -203,7 +202,7 @@ def done(control: Control, run: Run) -> Step | None:
         return None
     settled = [control.running.pop(name).result() for name in ended]
     if control.parking:
-        settled = [step for step in settled if not _cut_short(run, step)]
+        settled = [left(step) for step in settled if not _cut_short(run, step)]
         if not settled:
             return None
     step = Step(tuple(c for s in settled for c in s.commands), tuple(b for s in settled for b in s.bodies))
@@ -271,7 +270,7 @@ def storage_notice(ports: Ports, failure: StorageFailed) -> Noticed:
 async def open_calls(ports: Ports, control: Control, run: Run) -> bool:
     """Start, decline or hold the pending calls that are due, run those that were started; whether to look again."""
     lost = tuple(
-        _unknown(run, call, "what became of it was lost", "exception")
+        unknown(run, call, "what became of it was lost", "exception")
         for call in run.unfinished
         if call.state == "executing" and call.call in control.launched and call.call not in control.running
     )
@@ -350,39 +349,7 @@ async def _openings(ports: Ports, control: Control, setup: Setup, run: Run, resu
     return Step(tuple(commands), tuple(bodies))
 
 
-def _unknown(run: Run, call: Call, message: str, cause: Cause) -> FailCall:
-    return FailCall(
-        run=run.run, call=call.call, effect=call.effect, cls="cancelled" if cause == "interrupted" else "internal",
-        outcome="unknown", message=message, effects="unknown", cause=cause,
-    )  # fmt: skip
-
-
 # --- the end ----------------------------------------------------------------------------------------------------
-
-
-def never_run(control: Control, run: Run) -> tuple[FailCall, ...]:
-    """Calls whose start was recorded and which then were not run: it is known that nothing happened."""
-    return tuple(
-        FailCall(
-            run=run.run, call=call.call, effect=call.effect, cls="cancelled", message=CANCELLED, cause="interrupted"
-        )
-        for call in run.unfinished
-        if call.state == "executing" and call.call in control.reviewed and call.call not in control.launched
-    )
-
-
-async def park(ports: Ports, control: Control, run: Run) -> None:
-    """Record what became of what ran, and leave the run active: a model step is open again, a call is unknown."""
-    commands: list[Command] = [*never_run(control, run)]
-    if run.phase == "executing":
-        commands.append(RecoverModel(run=run.run, effect=run.effect))
-    commands += (
-        _unknown(run, call, "panto was closed while this ran", "interrupted")
-        for call in run.unfinished
-        if call.state == "executing" and not call.replay and call.call in control.launched
-    )
-    if commands:
-        await ports.session.commit(*commands)
 
 
 def kept_text(control: Control) -> tuple[Digest | None, tuple[Staged, ...]]:

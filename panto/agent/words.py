@@ -20,6 +20,8 @@ CHARS = 4
 
 IMAGE_TOKENS = 1600
 
+LEFT = "panto was ended"
+"""How the message of a call begins that was stopped because panto was left, not by Escape."""
 UNFINISHED = "This call has not finished."
 UNKNOWN = "Outcome unknown: panto ended or lost the tool while this ran. It may have had effects: check first."
 
@@ -82,7 +84,8 @@ def tool_result(entry: ResultEntry, outcome: Body | None) -> ToolResult:
         case "unknown":
             says = UNKNOWN
         case "cancelled":
-            says = "Cancelled by user." + (" It may have had effects." if entry.effects == "unknown" else "")
+            said = "Not finished: panto was ended." if entry.message.startswith(LEFT) else "Cancelled by user."
+            says = said + (" It may have had effects." if entry.effects == "unknown" else "")
         case "denied":
             says = f"Not run: {entry.message}"
         case "error":

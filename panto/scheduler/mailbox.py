@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from panto.agent import steps, waiting
+from panto.agent import parking, steps, waiting
 from panto.agent.dispatch import Step
 from panto.agent.loop import drive, stop
 from panto.agent.ports import Base, Control, Ports
@@ -186,7 +186,7 @@ class Mailbox:
                 await self.session.commit(*self._held[0].commands, bodies=self._held[0].bodies)
             self._held.pop(0)
         if (run := self.session.state.run) is not None and self._launched:
-            await steps.park(self.ports, Control(launched=self._launched), run)
+            await parking.park(self.ports, Control(launched=self._launched, parking=self._leaving), run)
         self._launched.clear()
         if (run := self.session.state.run) is not None and run.interrupting:
             await stop(self.ports, Control(), run)

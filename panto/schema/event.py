@@ -11,7 +11,9 @@ from panto.schema.value import Value
 Machine = Literal["run", "input", "turn", "job", "checkpoint", "message", "grant", "session", "setup", "extension"]
 StopReason = Literal["cancelled", "loop_guard", "steps", "budget"]
 FailReason = Literal["provider", "malformed", "context", "storage", "internal", "ownership_lost"]
-Cause = Literal["tool", "interrupted", "crash", "exception"]
+Cause = Literal["tool", "interrupted", "left", "crash", "exception"]
+"""Why a call failed: by itself, by Escape, since panto was ended in an orderly way (quit, TERM, HUP), since it died, or
+by a fault of the tool."""
 Effects = Literal["none", "unknown"]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from panto.schema import ops
+from panto.schema.bodies import ToolOutcome
 from panto.schema.events import (
     InterruptRequested,
     ModelStepStarted,
@@ -21,6 +22,7 @@ from panto.schema.events import (
     TurnStarted,
     TurnStopped,
 )
+from panto.schema.queries import AskHistory
 from panto.schema.signals import InputReturned, RetryWaiting, TextStreamed, ToolProgressed
 from tests.agent.test_turns import requests, roles, told
 from tests.scheduler.house import House, call, house, scripted
@@ -177,8 +179,15 @@ def test_a_new_prompt_to_a_parked_turn_ends_its_calls_and_joins_it(tmp_path: Pat
         async with house(tmp_path, scripted({"text": "On we go."}), resume=name) as at:
             await at.prompt("what happened?")
             assert roles(requests(at)[0]) == ["user", "assistant", "tool", "user"]
-            assert "Cancelled by user" in told(requests(at)[0].messages[2])
+            said = told(requests(at)[0].messages[2])
+            assert "panto was ended" in said and "half" in said and "by user" not in said and "the user" not in said
             assert at.records()[-1]["text"] == "On we go."
+            facts = (await at.client.ask(AskHistory())).facts
+            (failed,) = [fact for fact in facts if isinstance(fact.event, ToolCallFailed)]
+            assert isinstance(failed.event, ToolCallFailed) and isinstance(failed.body, ToolOutcome)
+            assert (failed.event.cls, failed.event.cause, failed.event.effects) == ("cancelled", "left", "unknown")
+            assert failed.event.message == "panto was ended while this ran; it may have had effects"
+            assert failed.body.fact.startswith("panto was ended after ") and "stopped" not in str(failed.body.parts)
 
     asyncio.run(main())
 
