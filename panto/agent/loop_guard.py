@@ -1,16 +1,13 @@
 """Notices a model that goes round in circles: identical calls with nothing changed between, text that repeats its end.
 
-Pure functions over what a turn has done so far; whoever runs the turn warns, asks or stops.
+It only counts; whoever runs the turn warns, asks or stops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from bisect import bisect_left
 from typing import Literal
 
-LIMIT = 3
-"""Identical calls at which the model is warned; the next one is held or ends the turn."""
 EXEMPT = frozenset(("bash_output",))
 """Tools that are polled."""
 WARNING = (
@@ -23,79 +20,62 @@ _COPIES = 8
 _SHORTEST = 240
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """One thing that happened in the turn, in order: a call that was run, or (name "") an input that arrived.
-
-    `arguments` are canonical JSON text. `changed`: files really differ after it. `mutates`: the tool may change things.
-    """
-
-    name: str
-    arguments: str = ""
-    changed: bool = False
-    mutates: bool = False
-
-
-def repeats(past: Iterable[Done], name: str, arguments: str) -> int:
-    """How often this call will have been made, itself included, since something last changed.
-
-    A changed file and a new input count as change; so does a call that may change things, the first time it is made:
-    two commands that alternate for ever are a circle too.
-    """
-    wanted = (name, arguments)
-    count = 0
-    seen: set[tuple[str, str]] = set()
-    for done in past:
-        key = (done.name, done.arguments)
-        fresh = done.mutates and key not in seen
-        if not done.name or done.changed or (fresh and key != wanted):
-            count = 0
-        seen.add(key)
-        count += key == wanted and bool(done.name)
-    return count + 1
-
-
-def judge(past: Iterable[Done], name: str, arguments: str, limit: int = LIMIT) -> Literal["run", "warn", "hold"]:
-    """What to do with a call: run it, run it and add `WARNING` to its result, or hold it for a person (unattended:
-    end the turn as limited by the loop guard). `limit` 0: never."""
-    if limit <= 0 or name in EXEMPT:
-        return "run"
-    count = repeats(past, name, arguments)
-    return "run" if count < limit else "warn" if count == limit else "hold"
-
-
 class Circles:
-    """What one drive has seen of its turn, for `judge`: calls as they start, inputs as they are delivered."""
+    """What one drive has seen of its turn: calls as they start, inputs as they are delivered.
+
+    A call is counted from where something last changed: a file that really changed, a new input, or a call that may
+    change things, the first time it is made (two commands that alternate for ever are a circle too).
+    """
 
     def __init__(self) -> None:
-        self._past: list[Done] = []
-        self._calls: dict[str, int] = {}
+        self._places: dict[tuple[str, str], list[int]] = {}
+        self._at: dict[str, int] = {}
+        self._warned: dict[tuple[str, str], tuple[int, int]] = {}
+        self._next = self._since = 0
         self.warned: set[str] = set()
         """Calls whose result carries `WARNING`."""
 
-    def start(self, call: str, name: str, arguments: str, mutates: bool, limit: int) -> Literal["run", "warn", "hold"]:
-        """Judge a call that is about to start; unless it is held, it counts from here on."""
-        verdict = judge(self._past, name, arguments, limit)
-        if verdict == "warn":
+    def repeats(self, name: str, arguments: str) -> int:
+        """How often this call will have been made since something last changed, itself included. `arguments` are
+        canonical JSON text."""
+        places = self._places.get((name, arguments), [])
+        return len(places) - bisect_left(places, self._since) + 1
+
+    def start(
+        self, call: str, name: str, arguments: str, mutates: bool, limit: int, reply: int = 0
+    ) -> Literal["run", "warn", "hold"]:
+        """Judge a call that is about to start: run it, run it and add `WARNING` to its result, or hold it for a person
+        (unattended: end the turn). Unless it is held, it counts from here on.
+
+        `limit` identical calls are warned of (0: never); it is only held once the model could read that, in a later
+        `reply` than the one whose calls were warned first.
+        """
+        key, count = (name, arguments), self.repeats(name, arguments)
+        if limit > 0 and count >= limit and name not in EXEMPT:
+            said, place = self._warned.get(key, (reply, -1))
+            if place < self._since:
+                said, place = self._warned[key] = (reply, self._next)
+            if said < reply:
+                return "hold"
             self.warned.add(call)
-        if verdict != "hold":
-            self.count(call, name, arguments, mutates)
-        return verdict
+        self.count(call, name, arguments, mutates)
+        return "warn" if call in self.warned else "run"
 
     def count(self, call: str, name: str, arguments: str, mutates: bool) -> None:
         """A call starts (also one that a person allowed in spite of all)."""
-        self._calls[call] = len(self._past)
-        self._past.append(Done(name, arguments, mutates=mutates))
+        if mutates and (name, arguments) not in self._places:
+            self._since = self._next
+        self._at[call] = self._next
+        self._places.setdefault((name, arguments), []).append(self._next)
+        self._next += 1
 
     def changed(self, call: str) -> None:
         """A call really changed a file."""
-        at = self._calls.get(call)
-        if at is not None:
-            self._past[at] = replace(self._past[at], changed=True)
+        self._since = max(self._since, self._at.get(call, 0))
 
     def heard(self) -> None:
         """An input arrived: everything is new again."""
-        self._past.append(Done(""))
+        self._since = self._next
 
 
 def repeated_tail(text: str) -> int | None:

@@ -310,7 +310,7 @@ def guarded(ports: Ports, control: Control, setup: Setup, run: Run, call: Call, 
     if call.approved:
         control.circles.count(call.call, call.name, arguments, tool.mutates)
         return step
-    if control.circles.start(call.call, call.name, arguments, tool.mutates, setup.repeat) != "hold":
+    if control.circles.start(call.call, call.name, arguments, tool.mutates, setup.repeat, run.done) != "hold":
         return step
     reason = f"{call.name} was called like this {setup.repeat} times and nothing has changed since"
     if not setup.attended:

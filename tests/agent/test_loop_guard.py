@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panto.agent.loop_guard import Done, judge, repeated_tail, repeats
+from panto.agent.loop_guard import Circles, repeated_tail
+
+
+@dataclass(frozen=True)
+class Done:
+    """One thing that happened in a turn: a call that was run, or (name "") an input. `changed`: files differ after."""
+
+    name: str
+    arguments: str = ""
+    changed: bool = False
+    mutates: bool = False
+
 
 GREP = Done("grep", '{"pattern":"x"}')
 TEST = Done("bash", '{"command":"pytest"}', mutates=True)
@@ -13,14 +27,36 @@ DATE = Done("bash", '{"command":"date"}', mutates=True)
 INPUT = Done("")
 
 
-def verdicts(*calls: Done, limit: int = 3) -> list[str]:
+def verdicts(*calls: Done, limit: int = 3, together: int = 1) -> list[str]:
+    """What is said of each call in turn, `together` of them in one reply."""
     out: list[str] = []
-    past: list[Done] = []
-    for call in calls:
-        if call.name:
-            out.append(judge(past, call.name, call.arguments, limit))
-        past.append(call)
+    circles = Circles()
+    for number, call in enumerate(calls):
+        if not call.name:
+            circles.heard()
+            continue
+        said = circles.start(str(number), call.name, call.arguments, call.mutates, limit, number // together)
+        out.append(said)
+        if said == "hold":
+            circles.count(str(number), call.name, call.arguments, call.mutates)
+        if call.changed:
+            circles.changed(str(number))
     return out
+
+
+def repeats(past: Iterable[Done], name: str, arguments: str) -> int:
+    """The count, said plainly: all that was done is looked through from the start."""
+    wanted = (name, arguments)
+    count = 0
+    seen: set[tuple[str, str]] = set()
+    for done in past:
+        key = (done.name, done.arguments)
+        fresh = done.mutates and key not in seen
+        if not done.name or done.changed or (fresh and key != wanted):
+            count = 0
+        seen.add(key)
+        count += key == wanted and bool(done.name)
+    return count + 1
 
 
 def edit(n: int) -> Done:
@@ -61,10 +97,37 @@ def test_an_edit_that_fails_the_same_way_again_and_again_is_a_circle() -> None:
     assert verdicts(failed, failed, failed, failed) == ["run", "run", "warn", "hold"]
 
 
-@given(st.lists(st.sampled_from([GREP, TEST, DATE, INPUT, edit(1)]), max_size=12))
-def test_the_count_is_at_least_one_and_never_more_than_the_calls_made(past: list[Done]) -> None:
-    got = repeats(past, GREP.name, GREP.arguments)
-    assert 1 <= got <= past.count(GREP) + 1
+@given(st.lists(st.sampled_from([GREP, TEST, DATE, INPUT, edit(1)]), max_size=12), st.data())
+def test_the_count_is_that_of_looking_through_everything_also_where_changes_are_known_late(
+    past: list[Done], data: st.DataObject
+) -> None:
+    circles, late = Circles(), []
+    for number, done in enumerate(past):
+        if not done.name:
+            circles.heard()
+            continue
+        circles.count(str(number), done.name, done.arguments, done.mutates)
+        if done.changed:
+            late.append(number)
+    known = {number for number in late if data.draw(st.booleans())}
+    for number in data.draw(st.permutations(sorted(known))):
+        circles.changed(str(number))
+    told = [replace(done, changed=number in known) for number, done in enumerate(past)]
+    for call in (GREP, TEST, DATE, edit(1)):
+        assert circles.repeats(call.name, call.arguments) == repeats(told, call.name, call.arguments)
+
+
+def test_calls_of_one_reply_are_warned_before_any_is_held() -> None:
+    assert verdicts(*[GREP] * 8, together=5) == ["run", "run", "warn", "warn", "warn", "hold", "hold", "hold"]
+    assert verdicts(GREP, GREP, *[GREP] * 4, together=2) == ["run", "run", "warn", "warn", "hold", "hold"]
+    again = [*[GREP] * 4, *[INPUT] * 4, *[GREP] * 4]
+    assert verdicts(*again, together=4) == ["run", "run", "warn", "warn"] * 2  # the warning before the input is old
+
+
+def test_a_call_costs_the_same_however_long_the_turn_is() -> None:
+    circles = Circles()
+    for number in range(20_000):  # looked through each time, this would take minutes
+        assert circles.start(str(number), "read", f'{{"n":{number}}}', False, 3, number) == "run"
 
 
 def test_a_repeated_end_is_found_and_two_copies_stay() -> None:

@@ -370,6 +370,22 @@ def test_the_third_identical_call_warns_the_model_and_the_next_one_asks_a_person
     asyncio.run(main())
 
 
+def test_identical_calls_of_one_reply_run_and_the_model_reads_the_warning_before_the_turn_ends(tmp_path: Path) -> None:
+    async def main() -> None:
+        five = {"calls": [call("bash", command="date +%N")] * 5}
+        async with house(tmp_path, scripted(five, {"text": "I see."}), attended=False) as at:
+            await at.prompt("go")
+            assert at.records()[-1]["status"] == "completed"
+            assert [("same call" in str(r["text"])) for r in at.results()].count(True) == 3
+            assert "same call" in told(requests(at)[1].messages[-1])
+        (tmp_path / "again").mkdir()
+        async with house(tmp_path / "again", scripted(five, five), attended=False) as at:
+            await at.prompt("go")
+            assert at.records()[-1]["status"] == "limited" and len(at.events(ToolCallStarted)) == 5
+
+    asyncio.run(main())
+
+
 def test_unattended_the_circle_ends_the_turn_as_limited(tmp_path: Path) -> None:
     async def main() -> None:
         tables = scripted(*[{"calls": [call("bash", command="date +%N")]}] * 9)
