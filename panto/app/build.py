@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from panto.app import extensions, rooms, trust
+from panto.app import extensions, prompts, rooms, trust
+from panto.app import ground as ground_
 from panto.app import hands as hands_
 from panto.app.catalog import Models
 from panto.app.checks import unknown_names
@@ -103,6 +104,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
         client.loaded = await extensions.load(ground, client, listeners, hands, models)
         if not start.attended or "model" in start.asked:
             _need_model(agent, models)  # only now: an extension may bring the protocol it speaks
+    client.written_prompts(ground)
     client.check_names()
     return client
 
@@ -203,6 +205,18 @@ class House(LocalClient):
         if isinstance(query, AskTrust):
             return cast(A, (await asyncio.to_thread(trust.look, self.models.ground.paths)).shown())
         return await super().ask(query)
+
+    def written_prompts(self, ground: Ground) -> None:
+        """Commands that are written as Markdown, now and whenever /reload comes."""
+        before, paths = self.on_reload, ground.paths
+        prompts.register(self, ground)
+
+        async def again() -> None:
+            if before is not None:
+                await before()
+            prompts.register(self, await asyncio.to_thread(ground_.read, paths, ground.options))
+
+        self.on_reload = again
 
     def check_names(self) -> None:
         """Tell of names in the settings that nothing has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from panto.app import extensions, hands, rooms, trust
+from panto.app import extensions, hands, prompts, rooms, trust
 from panto.app import ground as ground_
 from panto.schema.errors import ConfigError, Conflict, PantoError, UsageError
 from panto.schema.ops import SetModel, SetTrust
@@ -58,6 +58,7 @@ async def _in_force(house: House, ground: Ground) -> list[str]:
     if house.loaded is not None:
         await house.loaded.reload(extensions.settings(ground, models.variables()))
     house.check_names()
+    prompts.register(house, ground)
     for agent in house.scheduler.agents.values():
         agent.reload()
     await _model(house, before.config, ground.config)

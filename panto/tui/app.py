@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from panto.schema.errors import Owned, PantoError
 from panto.schema.events import CheckpointMade, TurnSuperseded
-from panto.schema.ops import Op, OpenSession, Prompt
+from panto.schema.ops import Op, OpenSession, Prompt, RunCommand
 from panto.schema.queries import AskCommands, AskContext, AskContributions, AskPrompts, AskStatus, History
 from panto.schema.signals import (
     ContributionsChanged,
@@ -107,9 +107,8 @@ class PantoApp(Actions, inherit_bindings=False):
         if contributions is not None:
             self.now.contributions = contributions
             self.shortcuts_told()
-        self.desk.rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
+        await self._ask_commands()
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
-        self.desk.again()
         self.sync()
         if self.settings.opening == "sessions":
             self.action_sessions()
@@ -119,6 +118,12 @@ class PantoApp(Actions, inherit_bindings=False):
             self.say(problem, "attention")
         self.keys.problems.clear()
         self.settings = self.settings._replace(prompt="", opening="")
+
+    async def _ask_commands(self) -> None:
+        rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
+        if rows != self.desk.rows:
+            self.desk.rows = rows
+            self.desk.again()
 
     async def _estimate(self) -> None:
         """Know about how much the context holds, where no answer has counted it yet."""
@@ -140,6 +145,7 @@ class PantoApp(Actions, inherit_bindings=False):
             self.model_told(update)
         elif isinstance(update, ContributionsChanged):
             self.shortcuts_told()
+            self.link.start(self._ask_commands())
         elif isinstance(update, InputReturned):
             if update.text in self.swallowed:
                 self.swallowed.remove(update.text)
@@ -156,6 +162,8 @@ class PantoApp(Actions, inherit_bindings=False):
         """Show why, and give back what was written."""
         if isinstance(op, Prompt):
             self.desk.give_back(op.text)
+        elif isinstance(op, RunCommand) and not self.composer.draft.text:
+            self.composer.set_text(op.text)  # to be mended
         self.answered.clear()
         self.rule.stopping = False
         if isinstance(error, Owned) and isinstance(op, OpenSession):

@@ -27,6 +27,11 @@ def screen(panto: Panto, *words: str) -> Terminal:
     return Terminal(panto.argv(*words), env=panto.environ(), cwd=panto.cwd)
 
 
+def says(terminal: Terminal, text: str) -> None:
+    """Wait until this is on the screen, wherever its lines break."""
+    terminal.until(lambda: text in " ".join(terminal.text().split()), text)
+
+
 def short_id(panto: Panto) -> str:
     return panto("session", "list").stdout.split()[0]
 
@@ -95,7 +100,7 @@ def test_what_a_project_brings_is_agreed_to_and_withdrawn_on_the_screen(panto: P
     (panto.cwd / ".panto").mkdir()
     (panto.cwd / ".panto/config.toml").write_text('mode = "plan"\n[permissions]\nallow = ["bash(make docs)"]\n')
     with screen(panto) as terminal:
-        terminal.see("is not trusted yet")
+        says(terminal, "is not trusted yet")
         terminal.see("ask before running")
         terminal.calm()
         enter(terminal, "/trust")
@@ -112,3 +117,42 @@ def test_what_a_project_brings_is_agreed_to_and_withdrawn_on_the_screen(panto: P
         (panto.cwd / ".panto/config.toml").write_text('mode = "plan"\n')
     with screen(panto) as terminal:
         terminal.see("ask before running")
+
+
+def test_a_command_written_as_markdown_is_listed_filled_and_sent_and_a_projects_comes_with_trust(
+    panto: Panto, fake_model: FakeModel
+) -> None:
+    configured(panto, fake_model)
+    (panto.config.parent / "prompts").mkdir()
+    (panto.config.parent / "prompts/review.md").write_text("---\ndescription: look at it\n---\nReview $1 with care.")
+    (panto.cwd / ".panto/prompts").mkdir(parents=True)
+    (panto.cwd / ".panto/prompts/ship.md").write_text("Ship it.")
+    fake_model.replies += [Reply("Reviewed."), Reply("Shipped.")]
+    with screen(panto) as terminal:
+        says(terminal, "is not trusted yet")
+        terminal.calm()
+        terminal.type("/revi")
+        terminal.see("look at it")
+        terminal.send("\x15")
+        enter(terminal, "/review")
+        terminal.see("/review needs more words")
+        terminal.see("› /review")  # what was typed is back
+        terminal.calm()
+        terminal.type(" shop.py")
+        terminal.see("› /review shop.py")
+        terminal.send("\r")
+        terminal.see("Reviewed.")
+        enter(terminal, "/ship")
+        terminal.see("no command /ship")
+        terminal.send("\x15")
+        enter(terminal, "/trust")
+        terminal.see("ship.md")
+        terminal.calm(0.6)
+        terminal.send("a")
+        says(terminal, "is trusted until one byte of it changes")
+        terminal.type("/ship")
+        terminal.see("Ship it.")  # listed
+        terminal.send("\r")
+        terminal.see("Shipped.")
+    said = [str(request.body["messages"][-1]["content"]) for request in fake_model.requests]
+    assert "Review shop.py with care." in said[0] and "Ship it." in said[1]

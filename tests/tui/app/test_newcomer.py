@@ -302,7 +302,7 @@ def test_mode_and_reasoning_without_a_value_show_the_values() -> None:
             await on.typed("/mode")
             await on.press("enter")
             await on.see("what panto may do unasked")
-            assert "edits files of this folder unasked" in on.text()
+            assert "edits files here, asks before commands" in on.text()
             await on.press("down", "enter")
             await on.until(lambda: on.client.ops)
             await on.typed("/reasoning")
@@ -372,7 +372,8 @@ def test_what_the_context_holds_is_estimated_where_nothing_has_counted_it() -> N
     async def run() -> None:
         async with stage() as on:
             await on.see("26k of 200k")
-            on.client.answers[AskContext] = (PromptPart("base", 1_000, "panto"), PromptPart("answers", 4_000, "session"))
+            parts = (PromptPart("base", 1_000, "panto"), PromptPart("answers", 4_000, "session"))
+            on.client.answers[AskContext] = parts
             on.client.begin()
             on.client.end()
             on.client.fact(TurnSuperseded(turn="t1"))
