@@ -1,7 +1,7 @@
 """A foreground command in the sandbox that may leave something running.
 
 The sandbox's process space ends with its first program. So that first program is a shell that runs the command, tells
-its exit code and how much it left on a pipe, and stays until the last of it has ended.
+its exit code and how much it left on a pipe, and stays until the last of it has ended. It says nothing of its own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from contextlib import suppress
 
 from panto.tools.processes import Child
 
-_OUTER = """exec 9>&0 </dev/null
-bash -c "$1" 9>&-
+_OUTER = """exec 9>&0 8>&2 </dev/null 2>/dev/null
+bash -c "$1" 2>&8 8>&- 9>&-
 code=$?
+exec 8>&-
 set -- /proc/[0-9]*
 echo "$code $(($# - 2))" >&9
 exec 9>&- >/dev/null 2>&1

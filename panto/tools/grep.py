@@ -17,7 +17,7 @@ from panto.tools import contents, paths, ripgrep
 from panto.tools.builtin import Builtin
 from panto.tools.masks import masked
 from panto.tools.processes import Spawner
-from panto.tools.text import MODEL_LIMIT, count, shown, visible
+from panto.tools.text import MODEL_LIMIT, UTF8, count, encoding_of, shown, visible
 from panto.tools.tool import Approval, ToolContext, ToolReply
 
 _LIMIT = 100
@@ -170,8 +170,9 @@ class _Matches:
 def _around(raw: bytes, start: int) -> str:
     """A line, or of a very long one the part around the match."""
     line = raw.rstrip(b"\r\n")
+    encoding = encoding_of(line) or UTF8
     if len(line) <= _WIDTH:
-        return visible(line.decode("utf-8", "replace"))
+        return visible(encoding.decode(line))
     first = max(0, start - _WIDTH // 3)
-    part = visible(line[first : first + _WIDTH].decode("utf-8", "replace"))
+    part = visible(encoding.decode(line[first : first + _WIDTH]))
     return f"{'…' if first else ''}{part}{'…' if first + _WIDTH < len(line) else ''}"

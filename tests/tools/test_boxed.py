@@ -87,6 +87,16 @@ def test_a_sandbox_that_ends_well_without_a_word_is_an_unknown_outcome(
     run(check())
 
 
+def test_the_shell_around_a_command_says_nothing_of_its_own(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws", settings=ToolSettings(sandbox=Sandbox("require"))) as work:
+            assert (await work.text("bash", command="echo out; kill -9 $$")).startswith("out\n(exit 137 after ")
+            text = await work.text("bash", command="echo err >&2; ls /proc/self/fd; exit 1")
+            assert text.startswith("err\n0\n1\n2\n3\n(")
+
+    run(check())
+
+
 def burst(folder: Path, runs: int) -> None:
     """Many commands at once, each with a code of its own, beside programs that take all the processor there is."""
 

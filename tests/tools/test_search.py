@@ -54,6 +54,17 @@ def test_grep_gives_matches_by_file_and_leaves_out_what_is_ignored(tmp_path: Pat
     run(check())
 
 
+def test_grep_shows_lines_that_are_not_utf8_as_read_does(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws") as work:
+            (work.cwd / "old").write_bytes("caf\xe9 cr\xe8me\n".encode("latin-1"))
+            (work.cwd / "odd").write_bytes("crème ".encode() * 100 + b"caf\xe9\n")
+            assert await work.text("grep", pattern="^caf") == "old\n1:café crème"
+            assert "crème" in await work.text("grep", pattern="caf", path="odd")
+
+    run(check())
+
+
 def test_a_wrong_pattern_or_path_fails_in_ripgreps_words(tmp_path: Path) -> None:
     async def check() -> None:
         async with lab(tmp_path / "ws") as work:
