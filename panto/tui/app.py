@@ -10,12 +10,10 @@ from textual.events import Key, Resize
 from textual.screen import Screen
 
 from panto.schema.errors import Owned, PantoError
-from panto.schema.events import CheckpointMade, TurnSuperseded
 from panto.schema.ops import Op, OpenSession, Prompt, RunCommand
-from panto.schema.queries import AskCommands, AskContext, AskContributions, AskPrompts, AskStatus, History
+from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
 from panto.schema.signals import (
     ContributionsChanged,
-    Fact,
     InputReturned,
     Left,
     Noticed,
@@ -91,17 +89,15 @@ class PantoApp(Actions, inherit_bindings=False):
             self.link.start(self.find_holder())
         for fact in history.facts:
             self.now.apply(fact, time.monotonic())
-        self.now.running = self.now.beginning = False
+        self.now.running = False
         self.transcript.load(history)
         fresh = not self.now.turns and history.start is None
         if fresh:
             self.transcript.greet(self.settings.greeting)
         status = await self.link.ask(AskStatus())
         contributions = await self.link.ask(AskContributions())
-        if status is not None and not status.context_used and self.now.turns:
-            self.link.start(self._estimate())
         if status is not None:
-            self.now.apply(told := self.now.corrected(status), time.monotonic())
+            self.now.apply(told := self.now.as_here(status), time.monotonic())
             self.transcript.apply(told)  # a turn that was left unfinished says so
             self.model_told(status)
         if contributions is not None:
@@ -125,17 +121,9 @@ class PantoApp(Actions, inherit_bindings=False):
             self.desk.rows = rows
             self.desk.again()
 
-    async def _estimate(self) -> None:
-        """Know about how much the context holds, where no answer has counted it yet."""
-        now = self.now
-        parts = await self.link.ask(AskContext(), quiet=True) or ()
-        if self.now is now and parts:
-            now.estimate = sum(part.tokens for part in parts)
-            self.status.redraw()
-
     def update(self, update: Update) -> None:
         """Something happened: everyone concerned hears of it."""
-        update = self.now.corrected(update)
+        update = self.now.as_here(update)
         self.now.apply(update, time.monotonic())
         if update.agent in (self.now.primary, ""):
             self.transcript.apply(update)
@@ -151,8 +139,6 @@ class PantoApp(Actions, inherit_bindings=False):
                 self.swallowed.remove(update.text)
             else:
                 self.desk.give_back(update.text)
-        elif isinstance(update, Fact) and isinstance(update.event, TurnSuperseded | CheckpointMade):
-            self.link.start(self._estimate())
         elif isinstance(update, Noticed) and update.owner is not None:
             self.offer_ways(update.owner, asked_for=False)
         if not isinstance(update, _DELTAS):

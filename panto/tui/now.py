@@ -18,7 +18,6 @@ from panto.schema.events import (
     InputSubmitted,
     InputWithdrawn,
     ModelStepCompleted,
-    ModelStepPrepared,
     RunCreated,
     RunEnded,
     ToolCallAnswered,
@@ -87,15 +86,12 @@ class Now:
     failed: bool = False  # the last attempt failed; Enter tries again
     turns: int = 0
     tokens: int = 0
-    estimate: int | None = None  # tokens that would be sent now, where the last count says nothing any more
     cost: float | None = None
     changes: Changes = field(default_factory=Changes)
     turn: str = ""
     answer: str = ""
     first_prompt: str = ""
-    beginning: bool = False  # a turn was committed, and its first step not yet
     unfinished: bool = False  # a turn was not at its end when the person left
-    doubted: bool = False  # a status was not believed while a turn began
 
     @property
     def busy(self) -> bool:
@@ -114,29 +110,13 @@ class Now:
         return self.status.mode if self.status else ""
 
     @property
-    def context_used(self) -> int:
-        """Tokens the context holds: as counted with the last answer, or as estimated."""
-        counted = self.status.context_used if self.status else 0
-        return counted if self.estimate is None else self.estimate
-
-    @property
     def lines(self) -> tuple[int, int]:
         """Lines added and removed in this session, as far as its turns stand."""
         return sum(a for a, _ in self.changes.total.values()), sum(r for _, r in self.changes.total.values())
 
-    def corrected(self, update: Update) -> Update:
-        """The first status told between a turn's commit and its first step says parked; only a second one is right.
-
-        What is only followed here is never continued here.
-        """
-        if isinstance(update, StatusChanged) and self.read_only:
-            return replace(update, parked=False)
-        if isinstance(update, StatusChanged) and update.parked and self.beginning:
-            if not self.doubted:
-                self.doubted = True
-                return replace(update, parked=False, busy=True)
-            self.beginning = False
-        return update
+    def as_here(self, update: Update) -> Update:
+        """What an update says of the session as it stands here: one that is only followed is never continued here."""
+        return replace(update, parked=False) if isinstance(update, StatusChanged) and self.read_only else update
 
     def apply(self, update: Update, now: float = 0.0) -> None:
         """Take one update in. `now`: seconds of the monotonic clock, for what counts down."""
@@ -171,14 +151,12 @@ class Now:
         match event:
             case RunCreated():
                 self.running, self.failed = True, False
-            case ModelStepPrepared():
-                self.beginning = False
             case RunEnded():
-                self.running, self.retry, self.beginning = False, None, False
+                self.running, self.retry = False, None
             case TurnStarted() | TurnRetried():
                 self.turns += isinstance(event, TurnStarted)
                 self.turn = event.turn
-                self.running, self.beginning, self.doubted = True, True, False
+                self.running = True
             case TurnSuperseded():
                 self.turns = max(0, self.turns - 1)
                 self.changes.without(event.turn)
@@ -194,7 +172,6 @@ class Now:
                 self.waiting.pop(event.input, None)
             case ModelStepCompleted():
                 self.tokens += event.usage.input + event.usage.output
-                self.estimate = None
                 if isinstance(fact.body, ResultBody) and fact.body.result.text().strip():
                     self.answer = fact.body.result.text()
             case _:

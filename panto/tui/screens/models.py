@@ -65,9 +65,9 @@ class Models(PickerPanel):
         """Say what the switch costs."""
         entry, status = self.current, self.panto.now.status
         self.right = "prices per million tokens"
-        if entry is None or status is None or entry.value.label == status.model or not self.panto.now.context_used:
+        if entry is None or status is None or entry.value.label == status.model or not status.context_used:
             return
-        used, price = self.panto.now.context_used, entry.value.price_input
+        used, price = status.context_used, entry.value.price_input
         cost = f": about {money(used * price / 1_000_000)}" if price else ""
         self.right = f"{tokens(used)} tokens are sent again{cost}"
 

@@ -44,7 +44,7 @@ class Status(Panel):
             return [word, ("   " + short_path(self.cwd), aside)]
         model = (status.model if self.full_name else short_model(status.model)) or "no model"
         runs: list[Run] = [("  " + clean_line(model), PLAIN if status.model else self.palette.attention)]
-        if status.reasoning and "reasoning" not in gone:
+        if status.reasoning and status.model and "reasoning" not in gone:
             runs.append((" " + clean_line(status.reasoning), aside))
         place = "" if "cwd" in gone else short_path(status.cwd or self.cwd)
         branch = "" if "branch" in gone else cut(clean_line(status.branch), 32)
@@ -77,7 +77,7 @@ class Status(Panel):
         return [run for at, part in enumerate(parts) for run in ([gap, *part] if at else part)]
 
     def _fill(self, status: StatusChanged, width: int) -> list[Run]:
-        used, size = self.now.context_used, status.context_size
+        used, size = status.context_used, status.context_size
         share = used / size if size else 0.0
         style = self.palette.aside
         if share >= 0.9:
@@ -85,7 +85,7 @@ class Status(Panel):
         elif share >= 0.7:
             style = self.palette.attention
         if not size:
-            return [(tokens(used), style)]
+            return [(tokens(used) if used else "", style)]
         text = f"{tokens(used)} of {tokens(size)}" if width >= 100 else tokens(used)
         cells = 8 if width >= 100 else 4 if width >= 72 else 0
         full = min(cells, round(share * cells) or (1 if used else 0))

@@ -395,19 +395,3 @@ def test_the_farewell_is_the_answer_what_it_cost_and_the_way_back() -> None:
             assert farewell(on.app.now, None, SETTINGS._replace(leave="nothing"), shown) == ()
 
     asyncio.run(run())
-
-
-def test_a_status_told_while_a_turn_begins_is_doubted_once_and_believed_the_second_time() -> None:
-    async def run() -> None:
-        async with stage() as on:
-            parked = replace(STATUS, parked=True, busy=False)
-            on.client.begin("go")
-            on.client.say(parked)
-            await on.see("Esc stops")
-            await on.pilot.pause(0.05)
-            assert "Esc stops" in on.text()
-            on.client.say(replace(parked, context_used=27_000))
-            await on.see("27k of 200k")
-            assert "Esc stops" not in on.text()
-
-    asyncio.run(run())

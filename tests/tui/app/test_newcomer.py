@@ -13,7 +13,6 @@ from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReas
 from panto.schema.queries import (
     AskCommands,
     AskCompletions,
-    AskContext,
     AskContributions,
     AskModels,
     AskSettings,
@@ -21,7 +20,6 @@ from panto.schema.queries import (
     AskTurns,
     CommandRow,
     ModelRow,
-    PromptPart,
     SettingRow,
     TurnRow,
 )
@@ -366,17 +364,3 @@ def test_the_cost_is_set_out_by_turn_and_the_changes_are_whole() -> None:
 def test_arguments_are_shown_as_needed_or_optional() -> None:
     assert shown("mode") == "<mode>" and shown("provider:alias [reasoning]") == "<provider:alias> [reasoning]"
     assert shown("[a b] <c> D") == "[a b] <c> <D>" and shown("") == ""
-
-
-def test_what_the_context_holds_is_estimated_where_nothing_has_counted_it() -> None:
-    async def run() -> None:
-        async with stage() as on:
-            await on.see("26k of 200k")
-            parts = (PromptPart("base", 1_000, "panto"), PromptPart("answers", 4_000, "session"))
-            on.client.answers[AskContext] = parts
-            on.client.begin()
-            on.client.end()
-            on.client.fact(TurnSuperseded(turn="t1"))
-            await on.see(" 5k of 200k")
-
-    asyncio.run(run())
