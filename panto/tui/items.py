@@ -15,7 +15,7 @@ from rich.style import Style
 
 from panto.tui import units
 from panto.tui.sanitize import clean, clean_line, sentences
-from panto.tui.widgets.lines import NONE, Line, Look, Run, between_parts, spread, wrap
+from panto.tui.widgets.lines import NONE, Line, Look, Run, between_parts, spread, width_of, wrap
 from panto.tui.widgets.markdown import Document
 from panto.tui.widgets.output import Output
 
@@ -289,8 +289,7 @@ class NoticeItem(Item):
 
     def lines(self, look: Look) -> list[Line]:
         palette, glyphs = look.palette, look.glyphs
-        mark: Run = (" ", NONE)
-        style = palette.aside
+        mark, style = (" ", NONE), palette.aside
         if self.level == "attention":
             mark, style = (glyphs.asks, palette.attention), palette.text
         elif self.level == "stopped":
@@ -300,11 +299,11 @@ class NoticeItem(Item):
         said = clean(self.text).strip("\n").split("\n")[:200]
         rows = [row for text in said[:-1] for row in _paragraph([(text, style)], look.body)]
         runs: list[Run] = [(said[-1], style)]
-        if self.hint:
-            runs.append(("   " + clean_line(self.hint), palette.aside))
-        if self.detail and not self.open:
-            runs.append((f"   {glyphs.dot} {'Ctrl+O opens' if self.last else 'click opens'}", palette.aside))
-        rows += _paragraph(runs, look.body)
+        opens = f"   {glyphs.dot} {'Ctrl+O opens' if self.last else 'click opens'}"
+        more = (clean_line(self.hint) + (opens if self.detail and not self.open else "")).strip()
+        if more and width_of(said[-1]) + 3 + width_of(more) <= look.body:
+            runs, more = [*runs, ("   " + more, palette.aside)], ""
+        rows += _paragraph(runs, look.body) + _parts(more, look.body, palette.aside)
         first = rows[0]
         segments = [Segment(*mark), Segment(" "), *first.segments[1:]]
         rows[0] = Line(segments, gutter=2, joint=None, target="fold" if self.detail else "")
@@ -345,7 +344,7 @@ class ErrorItem(Item):
         lines = [Line(first, gutter=2)]
         lines += [Line([Segment("  "), *segments], gutter=2, joint=joint) for segments, joint in rows[1:]]
         if self.hint:
-            lines += _paragraph([(clean(self.hint), aside)], look.body)
+            lines += _parts(clean(self.hint), look.body, aside)
         return lines
 
     def estimate(self, look: Look) -> int:
@@ -380,6 +379,11 @@ class ClosingItem(Item):
 def _paragraph(runs: list[Run], width: int) -> list[Line]:
     rows = wrap(runs, max(8, width))
     return [Line([Segment("  "), *segments], gutter=2, joint=joint) for segments, joint in rows]
+
+
+def _parts(text: str, width: int, style: Style) -> list[Line]:
+    """Ways out, three blanks between them, never broken inside one that fits."""
+    return [line for row in between_parts(text, width) for line in _paragraph([(row, style)], width)]
 
 
 def _barred(text: str, look: Look, limit: int = 200) -> list[Line]:

@@ -32,7 +32,7 @@ _GROUNDS = (
 _MEANINGS = ("aside", "accent", "attention", "wrong", "added")
 _LOOKS = {
     "bold": "font-weight:bold", "italic": "font-style:italic", "underline": "text-decoration:underline",
-    "strike": "text-decoration:line-through", "dim": "opacity:.6",
+    "strike": "text-decoration:line-through", "dim": "fill-opacity:.6",
 }  # fmt: skip
 _PAPER = {False: ("#ffffff", "#1f2328"), True: ("#1a1b1e", "#dcdde0")}
 # What a terminal's own sixteen look like in a picture; the terminal decides in life.

@@ -12,8 +12,8 @@ from panto.tui.widgets.picker import Entry, PickerPanel
 
 _MODE_MEANINGS = {
     "plan": "reads and plans, changes nothing",
-    "ask": "asks before it writes a file or runs a command",
-    "auto": "edits files of this folder unasked, asks before commands",
+    "ask": "asks before a write or a command",
+    "auto": "edits files here, asks before commands",
     "yolo": "asks nothing at all",
 }
 

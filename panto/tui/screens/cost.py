@@ -61,7 +61,7 @@ class CostSheet(Sheet):
         left: list[Run] = [(f"  {number:>3}  ", self.palette.aside), (text, self.palette.aside if gone else PLAIN)]
         left += [("   taken back", self.palette.aside)] if gone else []
         if sums is None:
-            return sides(left, self._columns("", "", ""), right)
+            return sides(left, [], right)
         used, said = sums.usage.input, sums.usage.output
         return sides(left, self._columns(tokens(used), tokens(said), money(sums.cost) or "–"), right)
 

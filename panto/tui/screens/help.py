@@ -14,8 +14,8 @@ from panto.tui.widgets.picker import Entry, PickerPanel
 TYPING = (
     ("@", "a file of this project"),
     ("/", "a command"),
-    ("!", "a shell command; !! keeps its output from the model"),
-    ("\\ Enter", "new line, where the terminal knows no Shift+Enter"),
+    ("!", "a shell command; !! without the model seeing it"),
+    ("\\ Enter", "new line, where Shift+Enter is not known"),
     ("↑ ↓", "on the first and last row: earlier prompts"),
     ("Tab", "take the completion"),
     ("Ctrl+A E K U W Y, Alt+B F D", "as in readline"),

@@ -10,7 +10,7 @@ from textual.events import Key, MouseScrollDown, MouseScrollUp, Paste
 
 from panto.tui.sanitize import clean
 from panto.tui.screens.overlay import Overlay
-from panto.tui.widgets.lines import Line, Run
+from panto.tui.widgets.lines import Line, Run, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
 
 LONGEST_LINE = 20_000
@@ -72,6 +72,8 @@ class Pager(Panel, can_focus=True):
             foot = [("  / ", self.palette.accent), (self.typing, PLAIN)]
         else:
             for key, meaning in _HINTS:
+                if sum(width_of(text) for text, _ in foot) + width_of(key + meaning) + 1 > width:
+                    break
                 foot += [(key, self.palette.accent), (f" {meaning}   ", aside)]
         return [*rows, ruled([], [(where, aside)], width, aside, self.glyphs.rule), sides(foot, [], width)]
 

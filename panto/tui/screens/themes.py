@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from panto.schema.view import CardView, DiffView, Hunk
 from panto.tui.screens.overlay import Overlay
-from panto.tui.widgets.panel import PLAIN, line
+from panto.tui.widgets.panel import PLAIN, Panel, line
 from panto.tui.widgets.picker import Entry, PickerPanel
 from panto.tui.widgets.view import view_rows
 
@@ -32,6 +32,10 @@ class Themes(PickerPanel):
                         for name in self.panto.themes()]  # fmt: skip
         self.at = self.panto.themes().index(self.panto.theme_name)
         self.right = 'theme = "…" under [screen] in config.toml keeps it'
+
+    def forget(self) -> None:
+        """Rows hold no colours, and the present row is what the colours come from."""
+        Panel.forget(self)
 
     def moved(self) -> None:
         """Show it."""

@@ -70,8 +70,10 @@ def mark(call: Call, look: Look) -> Run:
     if call.paused and call.live:
         return (glyphs.asks, palette.attention)
     match call.state:
-        case "running" | "drafted" | "pending":
+        case "running" | "drafted":
             return (look.spinner, palette.accent)
+        case "pending":
+            return (glyphs.dot, palette.aside)
         case "waiting":
             return (glyphs.asks, palette.attention)
         case "done":
@@ -117,8 +119,6 @@ def fact(call: Call, look: Look) -> list[Run]:
 def _result_fact(call: Call, look: Look, took: float | None, dot: str) -> list[Run]:
     aside = look.palette.aside
     said = clean_line(call.outcome.fact, 80) if call.outcome is not None else ""
-    for sign, here in (("−", look.glyphs.minus), ("–", look.glyphs.stopped), ("·", look.glyphs.dot)):
-        said = said.replace(sign, here)
     if call.state == "failed" and not said:
         said = clean_line(call.message, 80) if not _messages(call) else "failed"
     if not said and call.verb == "run" and call.output.count:

@@ -10,7 +10,7 @@ from panto.schema.view import CardView
 from panto.tui.calls import Call
 from panto.tui.sanitize import clean_line
 from panto.tui.widgets.card import FOLD, aside_line, fact, mark, verb_run
-from panto.tui.widgets.lines import NONE, Line, Look, Run, spread
+from panto.tui.widgets.lines import NONE, Line, Look, Run, spread, width_of
 from panto.tui.widgets.view import aligned
 
 
@@ -23,10 +23,13 @@ def children_card(call: Call, look: Look) -> list[Line]:
         cards = [CardView(title=child.title, state=child.state) for child in call.children]
     title = f"{len(cards)} {'child' if len(cards) == 1 else 'children'}" if cards else call.title
     counted = _counts(call, cards, look)
-    noun: list[Run] = [(title, NONE), ("   ", NONE)] if look.width >= 80 or not counted else []
-    left = [mark(call, look), (" ", NONE), verb_run(call.verb), *noun, (counted, look.palette.aside)]
     right: list[Run] = [(clean_line(whole.fact, 60), look.palette.aside)] if whole is not None and whole.fact else []
-    lines = [Line(spread(left, right or fact(call, look), look.right, look.glyphs.ellipsis), target=FOLD)]
+    right = right or fact(call, look)
+    noun: list[Run] = [(title, NONE), ("   ", NONE)]
+    if counted and 14 + sum(width_of(text) for text, _ in [*noun, (counted, NONE), *right]) > look.right:
+        noun = []  # the states say how many there are
+    left = [mark(call, look), (" ", NONE), verb_run(call.verb), *noun, (counted, look.palette.aside)]
+    lines = [Line(spread(left, right, look.right, look.glyphs.ellipsis), target=FOLD)]
     if not call.live and not call.open:
         return lines
     for index, row in enumerate(aligned(cards, look, look.right - 2)[:40]):

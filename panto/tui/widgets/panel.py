@@ -140,7 +140,8 @@ def ruled(left: Sequence[Run], right: Sequence[Run], width: int, style: Style, r
     if left and sum(width_of(text) for text, _ in right) > width - 20:
         right = ()  # what stands at the left is what it is about
     right_width = sum(width_of(text) for text, _ in right)
-    head = [(rule * 2 + " ", style), *cut_runs(left, max(0, width - right_width - 12)), (" ", PLAIN)] if left else []
+    room = max(0, width - right_width - (12 if right else 6))
+    head = [(rule * 2 + " ", style), *cut_runs(left, room), (" ", PLAIN)] if left else []
     tail = [(" ", PLAIN), *cut_runs(right, max(0, width - 8)), (" " + rule * 2, style)] if right else []
     used = sum(width_of(text) for text, _ in [*head, *tail])
     return line([*head, (rule * max(ends, width - used), style), *tail])

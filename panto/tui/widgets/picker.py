@@ -94,6 +94,12 @@ class PickerPanel(Panel, can_focus=True):
         self.panto.link.start(self._reload())
         self.redraw()
 
+    def forget(self) -> None:
+        """Other colours: rows are made anew."""
+        super().forget()
+        if self.is_mounted:
+            self.reload()
+
     async def _reload(self) -> None:
         before = self.current
         while self.is_mounted and not self.panto.link.ready and self.panto.link.failed is None:

@@ -26,7 +26,10 @@ class Rule(Panel):
 
     def lines(self, width: int, height: int) -> Sequence[Line]:
         """One row."""
-        return [ruled(self._left(width), self._right(), width, self.palette.aside, self.glyphs.rule)]
+        left, right = self._left(width), self._right()
+        if self.now.retry is not None and not self.right and _size(left) + _size(right) + 12 > width:
+            right = []  # why it waits matters more than the mode
+        return [ruled(left, right, width, self.palette.aside, self.glyphs.rule)]
 
     def _left(self, width: int) -> list[Run]:
         colours, now = self.palette, self.now
@@ -37,10 +40,12 @@ class Rule(Panel):
             ways = " · Enter now · Esc stops" if width >= 90 else " · Esc stops"
             cause, gap, when = self.panto.activity().partition(" · again")
             status = now.retry.status
+            if width < 72:
+                when = when.replace("try ", "")
             if status in _CAUSES or status >= 500:
-                cause = f"{_CAUSES.get(status, 'the server failed')} ({status})"
+                cause = _CAUSES.get(status, "the server failed") + (f" ({status})" if width >= 72 else "")
             # The countdown matters more than the cause's last words.
-            room = max(12, width - len(gap + when + ways) - 32)
+            room = max(8, width - len(gap + when + ways) - 10)
             return [spinner, (f" {cut(cause, room)}{gap}{when}", colours.attention), (ways, colours.aside)]
         if self.stopping and now.busy:
             return [spinner, (" stopping", colours.attention)]
@@ -55,7 +60,7 @@ class Rule(Panel):
         """An activity whose words are cut, never its time nor the way to stop it."""
         words, dot, time = activity.rpartition(" · ")
         tail = dot + time if words and time[:1].isdigit() else ""
-        right = sum(width_of(text) for text, _ in self._right())
+        right = _size(self._right())
         return cut(activity.removesuffix(tail), max(8, width - right - width_of(tail + STOPS) - 14)) + tail
 
     def _right(self) -> list[Run]:
@@ -81,3 +86,7 @@ class Rule(Panel):
         event.stop()
         if self.unseen:
             self.panto.action_to_end()
+
+
+def _size(runs: Sequence[Run]) -> int:
+    return sum(width_of(text) for text, _ in runs)

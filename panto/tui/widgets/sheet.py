@@ -58,6 +58,12 @@ class Sheet(Panel, can_focus=True):
         """Load anew."""
         self.panto.link.start(self._reload())
 
+    def forget(self) -> None:
+        """Other colours: what was made of them is made anew."""
+        super().forget()
+        if self.is_mounted:
+            self.reload()
+
     async def _reload(self) -> None:
         while self.is_mounted and not self.panto.link.ready and self.panto.link.failed is None:
             await asyncio.sleep(0.05)  # the engine is still being built
