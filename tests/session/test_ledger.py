@@ -465,6 +465,24 @@ def test_cancelling_the_caller_does_not_take_a_commit_back(tmp_path: Path) -> No
     assert found == [(3,)]
 
 
+@pytest.mark.timeout(30)
+def test_a_caller_that_is_gone_takes_nothing_from_those_whose_commits_travel_with_its_own(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            tasks = [asyncio.create_task(session.commit(c.ChangeTitle(title=str(n)))) for n in range(6)]
+            await asyncio.sleep(0)  # the first is on its way, the others wait and will travel together
+            for gone in (tasks[0], tasks[2], tasks[4]):
+                gone.cancel()
+            came = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
+            assert [type(each) for each in came] == [asyncio.CancelledError, tuple] * 3
+            assert session.head[0] == 6 and session.state.settings.title == "5" and not session.poisoned
+            await session.commit(c.ChangeTitle(title="on it goes"))
+
+    play(script)
+    assert rows(tmp_path, "SELECT count(*) FROM commits") == [(8,)]
+
+
 def test_commits_of_many_tasks_are_decided_in_order_and_share_transactions(tmp_path: Path) -> None:
     async def script() -> None:
         async with opened(tmp_path) as store:

@@ -148,12 +148,16 @@ class Table:
 
 
 def play(script: Callable[[], Awaitable[T]]) -> T:
-    """Run a script on a loop of its own."""
+    """Run a script on a loop of its own. What the loop reports (a callback that raised) fails it."""
+    reported: list[str] = []
 
     async def whole() -> T:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(repr(context)))
         return await script()
 
-    return asyncio.run(whole())
+    done = asyncio.run(whole())
+    assert not reported, reported
+    return done
 
 
 @asynccontextmanager
