@@ -76,6 +76,7 @@ def settings(ground: Ground, hidden: frozenset[str]) -> LuaSettings:
         tables=config.extension,
         env={name: value for name, value in paths.environ.items() if name not in hidden},
         places={name: str(place) for name, place in places.items() if place is not None},
+        isolate=config.tools.isolate,
     )
 
 

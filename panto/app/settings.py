@@ -91,12 +91,14 @@ class Extensions(Settings, frozen=True):
 
 
 class Tools(Settings, frozen=True):
-    """`network`: commands in the sandbox reach it, unless a rule for `network` says otherwise."""
+    """`network`: commands in the sandbox reach it, unless a rule for `network` says otherwise. `isolate`: names (with
+    `*`) of extensions' tools that run in a process of their own, which can be killed."""
 
     sandbox: Literal["auto", "off", "require"] = "auto"
     network: bool = True
     env_pass: tuple[str, ...] = ()
     fetch_private: bool = False
+    isolate: tuple[str, ...] = ()
 
 
 class Limits(Settings, frozen=True):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -80,7 +81,7 @@ class Extensions:
         listeners.attach(self.driver, self.components)
         registries = Registries(
             shared.registry, client.commands, shared.catalog.protocols, add_provider, client.contribute, self._cwd,
-            self._workers,
+            self._workers, lambda name: any(fnmatchcase(name, one) for one in self.settings.isolate),
         )  # fmt: skip
         shop = Workshop(self.driver, self.batches, self.components, client.scheduler.end_owner)
         self.registrations = Registrations(shop, self.streams, listeners, registries)

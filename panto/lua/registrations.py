@@ -31,7 +31,8 @@ Spec = dict[str, Any]
 
 class Registries(Struct, frozen=True):
     """Where registrations go. `changed`: the contributions to the screen are others now; `cwd` of a lane;
-    `add_provider(name, table)`: a provider that needs no config, unless there is one of that name. `pool`: workers."""
+    `add_provider(name, table)`: a provider that needs no config, unless there is one of that name. `pool`: workers.
+    `isolated(name)`: whether the settings put a tool into one."""
 
     tools: Registry
     commands: Commands
@@ -40,6 +41,7 @@ class Registries(Struct, frozen=True):
     changed: Callable[[Contributions], None]
     cwd: Callable[[str], str]
     pool: Callable[[], WorkerPool]
+    isolated: Callable[[str], bool] = lambda name: False
 
 
 class _Owned(Struct):
@@ -74,6 +76,8 @@ class Registrations:
     # --- tools, hooks, observers -------------------------------------------------------------------------------
 
     def _add_tool(self, owner: str, mine: _Owned, spec: Spec, place: str) -> None:
+        if self._to.isolated(spec["name"]) and not spec.get("external"):
+            spec = {**spec, "isolate": True}
         tool = tool_of(self._shop, owner, spec, pool=self._to.pool)
         self._to.tools.add(tool, owner)
 

@@ -18,7 +18,8 @@ class LuaSettings(Struct, frozen=True):
     extension is loaded (`project` only where it is trusted). `trees`: LuaRocks trees, searched in order.
     `shipped_rocks`: folders of first-party rocks (module name -> folder with its Lua sources).
     `tables`: name -> its table `[extension.NAME]`. `env`: the environment without credentials. `places`: folders that
-    extensions may look into for files of their own: `config_dir` and, only where it is trusted, `project`.
+    extensions may look into for files of their own: `config_dir` and, only where it is trusted, `project`. `isolate`:
+    names (with `*`) of tools that run in a worker process, also where their extension does not say so.
     """
 
     shipped: Path | None = None
@@ -32,6 +33,7 @@ class LuaSettings(Struct, frozen=True):
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
+    isolate: tuple[str, ...] = ()
 
     def table(self, owner: str) -> str | None:
         """An extension's own table as JSON text."""

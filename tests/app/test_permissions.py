@@ -121,3 +121,18 @@ def test_models_of_an_extensions_provider_are_listed_and_used(panto: Panto, fake
     with talking(panto, "--model", "mine:tiny", "hi") as talk:
         talk.until("I am made in Lua.")
         talk.end()
+
+
+def test_a_setting_puts_an_extensions_tool_into_a_process_of_its_own(
+    panto: Panto, fake: FakeModel  # noqa: F811
+) -> None:
+    code = TOOL.replace("return 'it ran'", "return panto.ext.session_info().id or 'elsewhere'") % "whose"
+    extension(panto, "whose", code)
+    said = []
+    for _ in range(2):
+        fake.replies += [Reply(calls=[("whose", {})]), Reply("Done.")]
+        done = panto("-p", "go", "--output", "stream-json")
+        said += [r["text"] for r in records(done.stdout) if r["type"] == "tool_result"]
+        configure(panto, '[tools]\nisolate = ["who*"]\n')
+    assert len(said[0]) == 32
+    assert said[1] == "elsewhere"
