@@ -24,6 +24,8 @@ from panto.lua.host import Host
 
 TICK_S = 0.005
 STUCK_S = 1.0
+WALL_S = 3.0
+"""Code that uses no processor either, but does not return, is interrupted after this: a machine may stall for less."""
 IDLE_S = 1.0
 _MASK_COUNT = 1 << 3
 _LUA_GCCOUNT = 3
@@ -134,7 +136,7 @@ class Guard:
                 cpu_start, wall_start = self._cpu(), now
             else:
                 last_busy = now
-                if self._cpu() - cpu_start > entry[1] or now - wall_start > max(STUCK_S, 10 * entry[1]):
+                if self._cpu() - cpu_start > entry[1] or now - wall_start > max(WALL_S, 10 * entry[1]):
                     self._due = entry[0]
                 elif self._gc(self._main, _LUA_GCCOUNT) > self._memory_kb:
                     self._due = self._too_large = entry[0]

@@ -135,7 +135,10 @@ def test_another_signal_may_be_taken() -> None:
 
 def test_a_callback_may_not_wait_and_is_told_so() -> None:
     async def work(lab: Lab) -> None:
-        await lab.value(UV + "local t = uv.new_timer() t:start(1, 0, function() t:close() p.sleep(1) end) p.sleep(20)")
+        await lab.value(UV + "local t = uv.new_timer() t:start(1, 0, function() t:close() p.sleep(1) end)")
+        async with asyncio.timeout(30):
+            while not lab.posts:
+                await asyncio.sleep(0.01)
         assert "this is a luv callback" in lab.posts[0][3]
 
     in_lab(work)

@@ -37,8 +37,7 @@ def test_all_of_them_load_together_and_quickly_leave_nothing(tmp_path: Path) -> 
         rows = at.extensions.rows()
         assert [(row.name, row.state, row.problem) for row in rows] == [(name, "active", "") for name in NAMES]
         await at.extensions.reload()
-        await asyncio.sleep(0.02)
-        assert at.driver.counts()["tasks"] == 0
+        await at.house.until(lambda: at.driver.counts()["tasks"] == 0)
 
     inside(tmp_path, scripted({"text": "a"}), NAMES, work)
 
