@@ -84,7 +84,7 @@ class PantoApp(Actions, inherit_bindings=False):
     async def opened(self, primary: str, history: History, read_only: bool) -> None:
         """Draw a session anew."""
         self.begin_session(primary)
-        self.now.read_only = read_only
+        self.now.read_only, self.now.partial = read_only, history.start is not None
         if read_only:
             self.link.start(self.find_holder())
         for fact in history.facts:

@@ -75,6 +75,7 @@ class Now:
 
     primary: str = ""
     read_only: bool = False  # another process writes it, it is only followed here
+    partial: bool = False  # the beginning of the history was not loaded: what is counted here is not all
     held_by: str = ""  # which one, "" unknown or nobody
     status: StatusChanged | None = None
     contributions: Contributions = Contributions()

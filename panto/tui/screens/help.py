@@ -18,6 +18,7 @@ TYPING = (
     ("\\ Enter", "new line, where Shift+Enter is not known"),
     ("↑ ↓", "on the first and last row: earlier prompts"),
     ("Tab", "take the completion"),
+    ("paste twice", "a long paste is folded; the same again unfolds it"),
     ("Ctrl+A E K U W Y, Alt+B F D", "as in readline"),
     ("Ctrl+_", "undo; Alt+_ redo"),
 )

@@ -23,7 +23,7 @@ from panto.schema.queries import (
     SettingRow,
     TurnRow,
 )
-from panto.schema.signals import Noticed
+from panto.schema.signals import Left, Noticed
 from panto.schema.view import DiffView, Hunk
 from panto.tui.calls import Call
 from panto.tui.completing import shown
@@ -364,3 +364,11 @@ def test_the_cost_is_set_out_by_turn_and_the_changes_are_whole() -> None:
 def test_arguments_are_shown_as_needed_or_optional() -> None:
     assert shown("mode") == "<mode>" and shown("provider:alias [reasoning]") == "<provider:alias> [reasoning]"
     assert shown("[a b] <c> D") == "[a b] <c> <D>" and shown("") == ""
+
+
+def test_the_farewell_of_a_session_of_which_only_the_end_was_loaded_counts_all_of_it() -> None:
+    status = STATUS.__class__(agent=ME, model="a:m", reasoning="", mode="ask", cwd="/tmp/shop",
+                              usage=Usage(input=250_000, output=4_000))  # fmt: skip
+    now = Now(primary=ME, turns=3, tokens=9_000, status=status, partial=True)
+    lines = "\n".join(farewell(now, Left(ME, ("40 turns · 254k tokens", "panto --resume 3f2a")), SETTINGS, []))
+    assert "40 turns · 254k tokens" in lines and "panto --resume 3f2a" in lines
