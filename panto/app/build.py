@@ -18,7 +18,7 @@ from panto.app.ground import Ground, withheld
 from panto.app.log import Log
 from panto.scheduler import Agent, LocalClient, Scheduler, Shared
 from panto.schema.errors import Owned, UsageError
-from panto.schema.ops import Login, Op, SetMode, SetModel, SetTrust, Shutdown
+from panto.schema.ops import Login, Op, SetModel, SetTrust, Shutdown
 from panto.schema.queries import AskTrust, Query
 from panto.schema.signals import Noticed, Update
 from panto.session import Store
@@ -77,6 +77,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     store = await opening
     notices: rooms.Notices = []
     shared = _shared(ground, start, store, models, default, hands, notices, log)
+    shared.run_mode = config.mode if "mode" in start.asked else ""
     if listeners:
         shared.hooks = shared.observer = listeners
     scheduler = Scheduler(shared, hands.jobs)
@@ -98,8 +99,6 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     client.measure(agent.model)
     for command in rooms.commands(client, models):
         client.commands.register(command)
-    if "mode" in start.asked and agent.mode != config.mode:
-        await client.submit(SetMode(config.mode))
     if listeners:
         client.loaded = await extensions.load(ground, client, listeners, hands, models)
         if not start.attended or "model" in start.asked:
@@ -277,8 +276,7 @@ async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: 
     else:
         if check and default and (not start.attended or "model" in start.asked):
             scheduler.shared.catalog.resolve(default)  # an unknown model leaves no empty session behind
-        mode = config.mode if "mode" in start.asked else ""
-        return await scheduler.create(cwd=cwd, model=default, reasoning=config.reasoning, mode=mode)
+        return await scheduler.create(cwd=cwd, model=default, reasoning=config.reasoning)
     model = config.model if "model" in start.asked else None
     await agent.set_config(model=model, reasoning=config.reasoning if "reasoning" in start.asked else None)
     return agent

@@ -132,6 +132,8 @@ class Agent:
     def mode(self) -> str:
         """The permission mode in force; a child's is its opener's until it has one of its own."""
         own = self.session.state.settings.mode
+        if self.opener is None and self.shared.run_mode:
+            return self.shared.run_mode
         return own or (self.opener.mode if self.opener else self.shared.settings.default_mode)
 
     @property

@@ -21,7 +21,7 @@ from panto.schema import ops, queries
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
 from panto.schema.contributions import Contributions, ExtensionRow
-from panto.schema.errors import ProviderError, Refused, ToolFailure, UsageError
+from panto.schema.errors import ProviderError, Refused, SessionError, ToolFailure, UsageError
 from panto.schema.messages import Image, Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
@@ -174,7 +174,13 @@ class LocalClient(Switching):
             case ops.SetReasoning():
                 await self.find(op.agent).set_config(reasoning=op.reasoning)
             case ops.SetMode():
-                await self.find(op.agent).session.commit(ChangeMode(mode=op.mode))
+                agent = self.find(op.agent)
+                run_mode, shared.run_mode = shared.run_mode, "" if agent.opener is None else shared.run_mode
+                try:
+                    await agent.session.commit(ChangeMode(mode=op.mode))
+                except SessionError:
+                    shared.run_mode = run_mode
+                    raise
             case ops.Compact():
                 await self._compact(self.find(op.agent), op.instructions)
             case ops.Rewind():

@@ -127,9 +127,9 @@ class Scheduler:
 
     # --- agents ------------------------------------------------------------------------------------------------
 
-    async def create(self, *, cwd: str, model: str = "", reasoning: str = "", mode: str = "") -> Agent:
+    async def create(self, *, cwd: str, model: str = "", reasoning: str = "") -> Agent:
         """A new primary agent in a session of its own."""
-        return await self._add(await self.shared.store.create(cwd=cwd, model=model, reasoning=reasoning, mode=mode))
+        return await self._add(await self.shared.store.create(cwd=cwd, model=model, reasoning=reasoning))
 
     async def open(self, name: str, *, take_over: bool = False) -> Agent:
         """Open a session as a primary agent; an active turn stays parked."""

@@ -51,6 +51,8 @@ class Shared:
 
     `instructions(cwd)` gives (path, text) of the project's rules, outermost first. `attended`: a person or program
     answers questions. `save_rule` writes a rule into the person's config, `save_model` a default model.
+    `run_mode`: the permission mode that the command line named: it holds for this run, in whatever session, until a
+    person chooses another, and is not recorded ("" none: a session's own, else the default).
     `env_drop`: names of variables that hold credentials, `mask`: their values. `spool`: where full outputs go.
     `export(session, path)` writes a session to a file and says where. `log` takes what no person is shown.
     """
@@ -65,6 +67,7 @@ class Shared:
     cwd: str
     platform: str
     attended: bool = True
+    run_mode: str = ""
     hooks: Hooks = field(default_factory=NoHooks)
     observer: Observer = field(default_factory=NoObserver)
     instructions: Callable[[str], tuple[tuple[str, str], ...]] = lambda cwd: ()

@@ -32,7 +32,9 @@ class Viewed(Agent):
         state = self.session.state
         run, held = state.run, self._viewer.holder is not None
         runs = run is not None and (run.phase == "executing" or any(c.state == "executing" for c in run.unfinished))
-        return replace(super().status(), busy=held and runs, parked=state.turn is not None and not (held and runs))
+        mode = state.settings.mode or self.shared.settings.default_mode
+        waits = state.turn is not None and not (held and runs)
+        return replace(super().status(), busy=held and runs, parked=waits, mode=mode)
 
     def _fact(self, fact: Fact) -> None:
         self._tell(fact)  # what is taken back there returns to the composer there

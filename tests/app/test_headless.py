@@ -568,3 +568,11 @@ def test_an_empty_conversation_is_a_usage_error(panto: Panto, fake: FakeModel) -
     done = panto("--input", "stream-json", "--output", "stream-json")
     assert done.returncode == 2
     assert records(done.stdout)[-1]["error"]["kind"] == "usage"
+
+
+def test_a_mode_from_the_command_line_is_of_that_run_only(panto: Panto, fake: FakeModel) -> None:
+    fake.replies += [Reply(calls=[("write", {"path": "x", "content": "y"})]), Reply("Done.")]
+    assert panto("-p", "write", "--mode", "yolo").returncode == 0
+    fake.replies += [Reply(calls=[("write", {"path": "z", "content": "y"})]), Reply("I could not.")]
+    assert panto("-p", "write", "--continue").returncode == 3
+    assert (panto.cwd / "x").exists() and not (panto.cwd / "z").exists()

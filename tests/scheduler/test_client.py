@@ -9,7 +9,8 @@ import pytest
 
 from panto.schema import ops, queries
 from panto.schema.errors import UsageError
-from panto.schema.signals import InputReturned
+from panto.schema.events import ModeChanged
+from panto.schema.signals import InputReturned, StatusChanged
 from tests.scheduler.house import call, house, scripted
 
 
@@ -153,5 +154,28 @@ def test_how_full_the_context_is_stands_there_as_soon_as_a_session_is_opened_aga
             assert at.agent.status().context_used == after
             await at.client.submit(ops.Rewind((await at.client.ask(queries.AskTurns()))[-1].turn))
             assert 0 < at.agent.status().context_used != after
+
+    asyncio.run(main())
+
+
+def test_a_mode_of_the_run_is_not_recorded_and_ends_with_it_or_when_a_person_chooses_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "One."}), mode="ask", run_mode="yolo") as at:
+            await at.prompt("hello")
+            id = at.client.primary
+            assert at.agent.status().mode == "yolo" and not at.events(ModeChanged)
+            await at.client.submit(ops.NewSession())
+            assert at.agent.mode == "yolo"
+        async with house(tmp_path, scripted(), mode="ask", resume=id) as at:
+            assert at.agent.mode == "ask"
+            await at.client.submit(ops.SetMode("auto"))
+        async with house(tmp_path, scripted(), mode="ask", resume=id, run_mode="plan") as at:
+            assert at.agent.mode == "plan"
+            at.seen.clear()
+            await at.client.submit(ops.SetMode("yolo"))
+            await asyncio.sleep(0)
+            assert [u.mode for u in at.seen if isinstance(u, StatusChanged)] == ["yolo"]
+        async with house(tmp_path, scripted(), mode="ask", resume=id) as at:
+            assert at.agent.mode == "yolo"  # chosen in the session, it belongs to it
 
     asyncio.run(main())
