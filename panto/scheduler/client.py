@@ -16,6 +16,7 @@ from panto.scheduler.queries import answer
 from panto.scheduler.scheduler import Scheduler
 from panto.scheduler.shown import Shown
 from panto.scheduler.switching import Switching
+from panto.scheduler.undo import undo
 from panto.scheduler.viewed import Viewed
 from panto.schema import ops, queries
 from panto.schema.bodies import Question, ToolOutcome
@@ -36,7 +37,6 @@ from panto.session.commands import (
     WithdrawInput,
 )
 from panto.session.ids import new_id
-from panto.tools.restore import restore
 
 A = TypeVar("A")
 
@@ -304,15 +304,12 @@ class LocalClient(Switching):
         first = next((n for n, turn in enumerate(turns) if turn.turn == op.turn), None)
         if first is None:
             raise UsageError(f"there is no turn {op.turn[:8]}")
-        changes = tuple(change for turn in turns[first:] for change in turn.changes)
+        taken = tuple(turns[first:])
         await agent.session.commit(Supersede(turn=op.turn))
         agent.mailbox.ports.context.replaced()
         await agent.recount()
         if op.files:
-            done = await restore(changes, agent.session.raw)
-            lines = [f"put back  {path}" for path in done.restored]
-            lines += [f"left alone  {path}: {why}" for path, why in done.left]
-            self.show("\n".join(lines) or "no file had changed")
+            self.show(await undo(agent, taken))
 
 
 def fitted(image: Image) -> Image:

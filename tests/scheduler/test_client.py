@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from panto.schema import ops, queries
 from panto.schema.errors import UsageError
 from panto.schema.events import ModeChanged
-from panto.schema.signals import InputReturned, StatusChanged
+from panto.schema.signals import InputReturned, Noticed, StatusChanged, Update
 from tests.scheduler.house import call, house, scripted
 
 
@@ -69,6 +71,39 @@ def test_a_rewind_puts_files_back_only_when_asked(tmp_path: Path) -> None:
             assert not (at.cwd / "f").exists()
 
     asyncio.run(main())
+
+
+def test_a_rewind_with_files_says_what_commands_did_that_it_cannot_take_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted(
+            {"calls": [call("write", path="f", content="new\n")]},
+            {"calls": [call("bash", command="echo x > made; echo y >> f")]}, {"text": "Done."},
+        )  # fmt: skip
+        async with house(tmp_path, tables, mode="yolo") as at:
+            (at.cwd / "old").write_text("before")
+            os.utime(at.cwd / "old", (1, 1))
+            await at.prompt("write it")
+            (turn,) = await at.client.ask(queries.AskTurns())
+            updates = at.client.subscribe()
+            await at.client.submit(ops.Rewind(turn.turn, files=True))
+            said = [u.text async for u in _until(updates, Noticed)][-1].splitlines()
+            real = os.path.realpath(at.cwd)
+            assert said == [
+                f"left alone  {real}/f: was changed since, by a command or by you",
+                "cannot be taken back  $ echo x > made; echo y >> f",
+                f"changed since then, by a command or by you  {real}/made",
+            ]
+
+    asyncio.run(main())
+
+
+async def _until(updates: AsyncIterator[Update], kind: type[Noticed]) -> AsyncIterator[Noticed]:
+    """What comes of a kind, up to the first one."""
+    async with asyncio.timeout(30):
+        async for update in updates:
+            if isinstance(update, kind):
+                yield update
+                return
 
 
 def test_a_pasted_image_is_made_small_enough_before_it_enters_history(tmp_path: Path) -> None:
