@@ -287,6 +287,12 @@ class Actions(Viewing, inherit_bindings=False):
 
         self.push_screen(ExtensionScreen())
 
+    def action_tools(self) -> None:
+        """What the model may call."""
+        from panto.tui.screens.tools import ToolScreen
+
+        self.push_screen(ToolScreen())
+
     def action_trust(self) -> None:
         """What the project brings."""
         from panto.tui.screens.trust import TrustScreen

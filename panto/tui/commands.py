@@ -62,6 +62,7 @@ class Commands:
             "sessions": lambda _rest: app.action_sessions(),
             "settings": lambda _rest: app.action_settings(),
             "theme": self._theme,
+            "tools": lambda _rest: app.action_tools(),
             "tree": lambda _rest: app.action_tree(),
             "trust": lambda _rest: app.action_trust(),
         }

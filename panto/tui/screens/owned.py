@@ -55,7 +55,7 @@ class OwnedSheet(Sheet):
             out += [line([(" " * 16, PLAIN), *((text, style or PLAIN) for text, style, _ in one.segments)])
                     for one in rest]  # fmt: skip
         if self.end:
-            rows = max(4, self.size.height - len(out) - 6)
+            rows = max(2, self.size.height - len(out) - 7)
             out += [Line(()), line([("  how it ends so far", aside)]), Line(()), *self.end[-rows:]]
         return out
 

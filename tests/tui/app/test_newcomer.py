@@ -13,6 +13,7 @@ from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReas
 from panto.schema.queries import (
     AskCommands,
     AskCompletions,
+    AskContext,
     AskContributions,
     AskModels,
     AskSettings,
@@ -20,6 +21,7 @@ from panto.schema.queries import (
     AskTurns,
     CommandRow,
     ModelRow,
+    PromptPart,
     SettingRow,
     TurnRow,
 )
@@ -372,3 +374,19 @@ def test_the_farewell_of_a_session_of_which_only_the_end_was_loaded_counts_all_o
     now = Now(primary=ME, turns=3, tokens=9_000, status=status, partial=True)
     lines = "\n".join(farewell(now, Left(ME, ("40 turns · 254k tokens", "panto --resume 3f2a")), SETTINGS, []))
     assert "40 turns · 254k tokens" in lines and "panto --resume 3f2a" in lines
+
+
+def test_tools_are_listed_with_their_owners_and_sizes() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskContext] = (PromptPart("base", 100, "panto"), PromptPart("tool:read", 61, "panto"),
+                                      PromptPart("tool:subagents.workflow", 131, "panto-subagents"))  # fmt: skip
+        client.answers[AskCommands] = (*COMMANDS, CommandRow("tools", "what the model may call"))
+        async with stage(client) as on:
+            await on.typed("/tools")
+            await on.press("enter")
+            await on.see("2 tools · 0.2k tokens")
+            rows = [row for row in on.rows() if "panto" in row]
+            assert rows[0].index("panto") == rows[1].index("panto-subagents") and "base" not in on.text()
+
+    asyncio.run(run())
