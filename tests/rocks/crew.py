@@ -44,11 +44,13 @@ def crew(*primary: Mapping[str, Any], child: Script | None = None) -> dict[str, 
 
 
 def scripted(script: Mapping[str, Any]) -> tuple[dict[str, Any], Scripted]:
-    turns = iter(script["primary"])
+    primary: Any = script["primary"]
+    turns = iter(() if callable(primary) else primary)
 
     def reply(request: Request) -> Mapping[str, Any]:
-        own = any(block.name.startswith("system:") for block in request.system)  # only children
-        return script["child"](request) if own else next(turns, {"text": "done"})
+        if any(block.name.startswith("system:") for block in request.system):  # only children have them
+            return dict(script["child"](request))
+        return dict(primary(request) if callable(primary) else next(turns, {"text": "done"}))
 
     model = {"id": "m", "context": 100_000, "reasoning": ["low", "high"], "price": {"input": 1, "output": 1}}
     provider = Scripted([], name="fake", reply=reply)
