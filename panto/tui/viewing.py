@@ -8,6 +8,7 @@ from panto.schema.ops import OpenSession
 from panto.schema.queries import AskSessions
 from panto.schema.signals import SessionOwner
 from panto.tui.frame import Frame
+from panto.tui.now import Now
 
 TYPING_S = 0.8
 """Who typed so lately is not interrupted by a dialog."""
@@ -44,9 +45,9 @@ class Viewing(Frame, inherit_bindings=False):
             return
         now.held_by = next((row.owner for row in rows if row.id == now.primary), "")
         self.sync()
-        self.set_timer(LOOK_S, lambda: self.look_again(now.primary))
+        self.set_timer(LOOK_S, lambda: self.look_again(now))
 
-    def look_again(self, session: str) -> None:
+    def look_again(self, now: Now) -> None:
         """The holder may be another by now."""
-        if self.now.read_only and self.now.primary == session:
+        if self.now is now:
             self.link.start(self.find_holder())

@@ -6,6 +6,7 @@ from panto.schema.contributions import ExtensionRow
 from panto.schema.queries import AskExtensions
 from panto.tui.sanitize import clean, clean_line
 from panto.tui.screens.overlay import Overlay
+from panto.tui.units import plural
 from panto.tui.widgets.asking import wrapped
 from panto.tui.widgets.lines import Line
 from panto.tui.widgets.panel import PLAIN, line, sides
@@ -37,9 +38,10 @@ class ExtensionSheet(Sheet):
             place = "   " + short_path(clean_line(row.place))
             left = [mark, (" " + clean_line(row.name), BOLD), (place, colours.aside)]
             out.append(sides(left, [(cost, colours.aside)], right))
-            if row.spent_ms or row.tasks:
-                held = (f"{row.tasks} tasks", f"{row.references} references", f"{row.descriptors} descriptors",
-                        f"{row.spent_ms:.0f} ms in Lua")  # fmt: skip
+            holds = ((row.tasks, "task"), (row.references, "reference"), (row.descriptors, "descriptor"))
+            held = [plural(count, word) for count, word in holds if count]
+            held += [f"{row.spent_ms:.0f} ms in Lua"] if row.spent_ms >= 0.5 else []
+            if held:
                 out.append(line([("    " + f" {glyphs.dot} ".join(held), colours.aside)]))
             for said in (row.problem, row.error):
                 out += wrapped(clean(said), right - 4, PLAIN, "    ") if said else []

@@ -101,18 +101,13 @@ class Sessions(PickerPanel):
             title = clean_line(entry.value.title or entry.value.last_prompt, 40) or entry.value.short
             self.asking = f"delete “{title}” for good?"
         elif key == "ctrl+f":
-            self.panto.link.start(self._fork(entry.value))
+            here = entry.value.id == self.panto.now.primary
+            self.panto.link.submit(Fork() if here else OpenSession(entry.value.id, "fork"))
             self.dismiss()
         else:
             self.panto.link.start(self._whole(entry.value))
         self.redraw()
         return True
-
-    async def _fork(self, row: SessionRow) -> None:
-        if row.id == self.panto.now.primary:
-            self.panto.link.submit(Fork())
-        else:
-            await self.panto.link.do(OpenSession(row.id), Fork())
 
     async def _whole(self, row: SessionRow) -> None:
         history = await self.panto.link.ask(AskPreview(row.id, 100_000))

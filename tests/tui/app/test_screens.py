@@ -111,8 +111,8 @@ def test_sessions_are_opened_forked_renamed_and_deleted_after_asking() -> None:
             await on.until(lambda: on.ops(DeleteSession))
             assert on.ops(DeleteSession) == [DeleteSession("bbbb2222")]
             await on.press("ctrl+f")
-            await on.until(lambda: on.ops(Fork))
-            assert on.ops(OpenSession) == [OpenSession("bbbb2222")]
+            await on.until(lambda: on.ops(OpenSession))
+            assert on.ops(OpenSession) == [OpenSession("bbbb2222", "fork")]  # wherever it is open
             await on.press("ctrl+x", "s")
             await on.see("Fix the total")
             await on.press("enter")
