@@ -53,7 +53,7 @@ ext.register_command {
   name = 'todo',
   description = 'the steps the model keeps',
   handler = function()
-    local items = latest() -- what a command returns is shown as Markdown
+    local items = latest() -- what a command returns is shown
     return #items > 0 and '- ' .. table.concat(lines(items), '\n- ') or 'no steps yet'
   end,
 }

@@ -40,14 +40,14 @@ def register(commands: Commands, extensions: Extensions) -> None:
 
 
 def table(extensions: Extensions) -> str:
-    """All extensions as a Markdown list, in load order."""
+    """All extensions as a list, in load order."""
     rows = extensions.rows()
     if not rows:
         return "no extensions"
     lines = []
     for row in rows:
         cost = f", {row.cost_ms:.1f} ms" if row.state == "active" else ""
-        lines.append(f"- **{row.name}** {row.state}{cost}: `{row.place}`" + (f": {row.problem}" if row.problem else ""))
+        lines.append(f"- {row.name} {row.state}{cost}: {row.place}" + (f": {row.problem}" if row.problem else ""))
         if row.state == "active":
             lines.append(
                 f"  {row.spent_ms:.0f} ms in Lua, {row.tasks} tasks, {row.coroutines} coroutines, {row.references} "

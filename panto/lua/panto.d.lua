@@ -29,7 +29,12 @@ local panto = {}
 ---@field description string
 ---@field schema? table|string JSON Schema; text keeps its bytes.
 
----@class panto.Event A record as in stream-json: `type`, and what belongs to it; "turn_ended" is the last.
+---A record as in stream-json: `type`, and what belongs to it; "turn_ended" is the last.
+---  turn_started; step_started { step }, step_ended { step, usage, cost }; text_delta { text }, reasoning_delta { text }
+---  tool_call { id, name, arguments }, tool_result { id, name, status, text, … }, progress { call, view }
+---  message { role, text, … }, notice, retry { wait_s, … }, reset { generation }: the deltas of this step do not count
+---  turn_ended { status, text, usage, cost, error? }
+---@class panto.Event
 ---@field type string
 ---@field text? string
 ---@field agent? string
@@ -61,7 +66,8 @@ local panto = {}
 ---@field detached? boolean Owned by the session, not by the call that opened it.
 ---@field wake_fd? integer Gets one byte for each event put into the buffer, and one at the end.
 
----Open or create an agent. It takes directory, permissions, sandbox and hooks from the lane's agent, and can only narrow them.
+---Open or create an agent: `local a <close> = panto.agent { … }` closes it where its block ends, as jobs, streams and responses.
+--- It takes directory, permissions, sandbox and hooks from the lane's agent, and can only narrow them.
 ---@async
 ---@param spec? panto.AgentSpec
 ---@return panto.Agent
@@ -109,7 +115,7 @@ function panto.http(spec) end
 ---@return string
 function panto.derive_id(...) end
 
----A line for the log.
+---A line for the log; `print` goes there too. `panto doctor` says where the log is; every line begins with the extension's name.
 ---@param ... any
 function panto.log(...) end
 
@@ -203,7 +209,7 @@ function Stream:close() end
 ---@class panto.Job
 local Job = {}
 
----The next unread event, or nil. A task that polls without waiting gives the loop a turn after a few empty polls.
+---The next unread event, or nil: `for event in job.next_event, job do … end` reads what there is. A task that polls without waiting gives the loop a turn after a few empty polls.
 ---@return panto.Event?
 function Job:next_event() end
 
@@ -289,7 +295,7 @@ function Store:metadata(id) end
 ---@field null any JSON's null.
 local json = {}
 
----@param value any
+---@param value any Tables with positive integers are lists; `null` is null.
 ---@return string
 function json.encode(value) end
 
@@ -368,7 +374,7 @@ local ext = {}
 ---@field name string
 ---@field description string What the model reads.
 ---@field schema? table|string JSON Schema of the arguments.
----@field handler? fun(args: table, ctx: panto.Context): any A task. Returns text, a table, or { content, details, is_error, cancelled }.
+---@field handler? fun(args: table, ctx: panto.Context): any A task. Returns text, any table (sent as JSON), or { content, details?, title?, fact?, is_error?, cancelled? }: `content` for the model (text, a table, or blocks), `details` a view, `title` and `fact` for the card. An error's message is what the model reads.
 ---@field mutates? boolean Does it change anything? Default true: after a crash nobody knows whether it happened.
 ---@field replay? boolean May a lost run be repeated? Default false.
 ---@field approval? "read"|"edit"|"command" What the permission mode sees in it. Default "read" if mutates is false, else "command".
@@ -399,8 +405,12 @@ function Context:cancelled() end
 ---@return panto.Component
 function Context:set_component(view) end
 
----A view is data: { type = "text", text }, { type = "list", items }, { type = "table", columns, rows }, { type = "progress", label,
----share }, { type = "card", title, fact, state, children }, { type = "diff", path, hunks, added, removed }.
+---A view is data; text by itself is one too.
+---  { type = "text", text, meaning? = "text" | "aside" | "accent" | "attention" | "wrong" | "added", tail? }
+---  { type = "list", items }, { type = "table", columns, rows }: of texts
+---  { type = "progress", label, share? }: share from 0 to 1
+---  { type = "card", title, fact?, state? = "running" | "done" | "failed" | "stopped" | "waiting", children? }: views in it
+---  { type = "diff", path, added, removed, hunks = { { old_start, new_start, lines = { { " " | "-" | "+", text }, … } }, … } }
 ---@class panto.View
 ---@field type "text"|"list"|"table"|"progress"|"card"|"diff"
 
@@ -418,7 +428,8 @@ function Component:alive() end
 ---@param spec panto.ToolSpec
 function ext.register_tool(spec) end
 
----A slash command. `handler` is a task; the text it returns is shown. `complete` gives values for the argument.
+---A slash command. `handler` is a task and gets what was typed after the name; the text it returns is shown. `args` says in
+---the menu what may follow. `complete` (a task, 1 s) gives values for the argument so far.
 ---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
 function ext.register_command(spec) end
 
@@ -456,30 +467,44 @@ function ext.register_command(spec) end
 ---@param spec {name: string, open: (fun(request: panto.Request, handle: panto.Handle): table), cancel_turn?: fun(), close?: fun(), models?: table}
 function ext.register_protocol(spec) end
 
+---A theme. Colours are "#rrggbb": ground, text, aside, accent, attention, wrong, added; keyword, string, number, comment, name in
+---code; band and code are grounds. What is missing comes from the dark or the light theme.
 ---@param spec {name: string, dark?: boolean, colors: table<string, string>}
 function ext.register_theme(spec) end
 
----A key that runs a slash command or a function.
+---A key that runs a slash command or a function: "f6", "ctrl+g", "alt+n". A key that panto uses is not taken from it; the person
+---is told.
 ---@param spec {key: string, description: string, command?: string, handler?: fun()}
 function ext.register_shortcut(spec) end
 
----An item of the status line; the result changes its text.
+---An item of the status line; the result changes its text (nil or "" hides it). Where the line is narrow, a higher priority
+---stays longer.
 ---@param spec {key: string, text?: string, priority?: integer}
 ---@return fun(text?: string)
 function ext.register_status(spec) end
 
----A hook (tool_call, tool_result, input, context, before_compact: tasks, 5 s, in activation order) or an observer of any other
----name (session_start, session_end, turn_start, turn_interrupt, turn_end, step_start, step_end, model_change, or one of your own).
+---A hook or an observer. Hooks are tasks (5 s, dialogs not counted), of every agent, in the order of loading; their answers:
+---  tool_call { call_id, name, arguments }: { block = true, reason } or { arguments }; the first block wins, a failure blocks
+---  tool_result { call_id, name, content, is_error }: text, or { content?, is_error?, details? }
+---  input { text, metadata }: text, { text }, { block = true, reason } or { handled = true, reason }
+---  context {}: text, or a list of texts, added to what the model is sent and kept there
+---  before_compact { instructions }: { summary } instead of one that a model writes
+---  Observers may not wait, hear of the primary, and change nothing: session_start, session_end { cwd }, turn_start { turn },
+---    turn_interrupt, turn_end { turn, reason = completed | failed | interrupted | refused | limited | ownership_lost | shutdown },
+---    step_start { step }, step_end { step, usage, cost }, model_change { model | reasoning }, and names of your own (`emit`)
 ---@param event string
 ---@param fn fun(event: panto.HookEvent): any
 function ext.on(event, fn) end
 
 ---@class panto.HookEvent
----@field name string
+---@field name string The tool's in tool_call and tool_result, else the event's.
 ---@field agent? panto.Agent
----@field arguments? table tool_call: answer { block = true, reason } or { arguments }.
----@field content? string tool_result: answer { content?, is_error?, details? }.
----@field text? string input: answer { text }, { block, reason } or { handled }.
+---@field call_id? string
+---@field arguments? table tool_call
+---@field content? string tool_result
+---@field is_error? boolean tool_result
+---@field text? string input
+---@field metadata? table input
 local HookEvent = {}
 
 ---A live view on the card of the call this event is about.
@@ -496,8 +521,9 @@ function ext.emit(name, payload) end
 ---@return table
 function ext.config() end
 
----The primary: id, root of the store, scope, cwd, model, reasoning.
----@return {id: string, root: string, scope: string, cwd: string, model: string, reasoning: string}
+---The primary: id, root of the store, scope, cwd, model, reasoning; `attended`: somebody is there to be asked; `config_dir` and,
+---where it is trusted, `project`: folders that may hold files for extensions.
+---@return {id: string, root: string, scope: string, cwd: string, model: string, reasoning: string, attended: boolean, config_dir?: string, project?: string}
 function ext.session_info() end
 
 ---An opaque configuration for `panto.agent` and `set_config`; fails before any request. Only model, reasoning, style and
@@ -526,6 +552,7 @@ function ext.pending(ms) end
 ---@class panto.ext.session
 local session = {}
 
+---Written down when it returns; `value` is any JSON.
 ---@async
 ---@param kind string
 ---@param value any
@@ -545,12 +572,14 @@ local ui = {}
 ---@param level? string
 function ui.notify(spec, level) end
 
+---Yes or no.
 ---@async
 ---@param title string
 ---@param spec? {reason?: string, default?: boolean}
 ---@return boolean
 function ui.confirm(title, spec) end
 
+---One of the choices.
 ---@async
 ---@param title string
 ---@param choices string[]
@@ -558,6 +587,7 @@ function ui.confirm(title, spec) end
 ---@return string?
 function ui.select(title, choices, spec) end
 
+---A line of text.
 ---@async
 ---@param title string
 ---@param spec? {reason?: string, default?: string}

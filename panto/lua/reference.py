@@ -86,10 +86,11 @@ def _class(out: list[Group], owner: str) -> str:
 
 
 def _prose(lines: Iterable[str]) -> str:
-    """One paragraph; a line that is indented is a point of a list after it."""
+    """One paragraph; a line that is indented is a point of a list after it, one indented more goes on with it."""
     out = ""
     for line in lines:
-        out += f"\n- {line.strip()}" if line.startswith("  ") else f" {line.strip()}"
+        point = line.startswith("  ") and not line.startswith("    ")
+        out += f"\n- {line.strip()}" if point else f" {line.strip()}"
     return out.strip()
 
 

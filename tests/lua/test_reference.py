@@ -68,6 +68,34 @@ def test_what_is_marked_await_waits_and_nothing_else_does() -> None:
     assert all(ENTRIES[name].waits for name in made_in_a_loop)
 
 
+AWAIT = (
+    "panto.agent agent:run stream:next agent:run_async agent:submit panto.wait job:await job:detach job:close"
+    " task:await stream:close agent:close agent:tools agent:set_tools agent:set_config conversation:add_system_message"
+    " conversation:add_user_message conversation:message_metadata conversation:set_message_metadata"
+    " conversation:messages store:list store:metadata panto.ext.session.append panto.ext.session.entries"
+    " panto.ext.resolve_model panto.ext.models panto.ext.ui.confirm panto.ext.ui.select panto.ext.ui.input"
+    " panto.sleep panto.exec panto.http panto.fs.read panto.fs.write panto.fs.list panto.fs.stat panto.fs.mkdir"
+    " panto.fs.remove panto.fs.rename panto.fs.append"
+).split()
+NOW = (
+    "job:next_event job:result job:request_cancel stream:cancel task:result task:cancel component:invalidate"
+    " component:alive ctx:cancelled ctx:progress ctx:set_component event:set_component handle:wake response:close"
+    " panto.ext.emit panto.ext.notify panto.ext.ui.notify panto.log panto.ext.register_tool panto.ext.register_command"
+    " panto.ext.register_protocol panto.ext.register_theme panto.ext.register_shortcut panto.ext.register_status"
+    " panto.ext.on panto.ext.session_info panto.ext.config panto.ext.pending panto.spawn panto.derive_id"
+    " panto.json.encode panto.json.decode panto.json.array panto.json.object agent:conversation panto.session_store"
+).split()
+
+
+def test_the_names_that_authors_rely_on_are_there_and_wait_or_do_not() -> None:
+    assert {name: ENTRIES[name].waits for name in AWAIT} == dict.fromkeys(AWAIT, True)
+    assert {name: ENTRIES[name].waits for name in NOW} == dict.fromkeys(NOW, False)
+    alike = ("sleep", "exec", "http", "fs", "spawn", "derive_id", "log", "json", "wait")
+    made = Host(asks={"primary": lambda: "", "is_turn_event": lambda name: False})
+    same = made.lua.eval("function(H, n) return H.panto[n] ~= nil and H.panto.ext[n] == H.panto[n] end")
+    assert all(same(made.private, name) for name in alike)
+
+
 def test_the_page_is_made_from_the_annotations() -> None:
     assert reference.PAGE.read_text() == reference.page(reference.ANNOTATIONS.read_text())
 

@@ -119,9 +119,13 @@ def test_running_luvs_loop_oneself_on_a_wake_descriptor_makes_progress(panto_lua
 
 def interrupted(argv: list[str], folder: Path, code: str) -> tuple[int, str]:
     (folder / "script.lua").write_text(code)
-    running = subprocess.Popen(
-        [*argv, "script.lua"], cwd=folder, env=env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background, it is ignored
+    try:
+        running = subprocess.Popen(
+            [*argv, "script.lua"], cwd=folder, env=env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
     time.sleep(0.2)

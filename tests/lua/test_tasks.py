@@ -224,6 +224,30 @@ def test_ops_that_answer_at_once_still_give_the_loop_its_turns() -> None:
     in_lab(work)
 
 
+MISTAKES = {
+    "ext.register_tool { name = 'x', description = 'x', handler = print, desc = 1 }": "unknown member desc (known:",
+    "ext.register_theme { name = 'x', colors = { txt = '#000000' } }": "no colour txt (known: ground, text",
+    "ext.register_theme { name = 'x', colors = { text = 'red' } }": 'a colour is "#rrggbb", got red',
+    "ext.register_shortcut { key = 'f6', description = 'x' }": "command or handler is missing",
+    "ext.on('turn_ended', print)": "there is no event turn_ended; did you mean turn_end?",
+    "ext.on('tool_cal', print)": "did you mean tool_call?",
+    "ext.emit('turn_end', {})": "turn_end is told by panto alone",
+    "ext.wire.post { path = '/' }": "wire.post: body: table expected",
+    "p.fs.write('/nowhere/x', 'y')": "/nowhere/x: No such file or directory",
+    "p.exec { 'ls' }": "exec: argv: table expected",
+    "require('nothere')": "module 'nothere' not found:\n\tno field package.preload['nothere']\n\tno file",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_a_mistake_is_named_with_its_line_and_what_would_be_right(code: str) -> None:
+    async def work(lab: Lab) -> None:
+        message = (await lab.run(f"local p = require('panto') local ext = p.ext\n{code}")).message
+        assert message.startswith("/ext/init.lua:2: ") and MISTAKES[code] in message
+
+    in_lab(work)
+
+
 def test_wait_needs_something_to_wait_for() -> None:
     async def work(lab: Lab) -> None:
         assert "nothing to wait for" in (await lab.run("require('panto').wait({})")).message

@@ -37,7 +37,13 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, data: object) -> None:
-    content = _bytes(data)
+    try:
+        _replace(path, _bytes(data))
+    except OSError as e:  # it would name a file that nobody knows of
+        raise OSError(e.errno, e.strerror, str(path)) from None
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(handle, "wb") as file:

@@ -5,7 +5,7 @@ local await, misuse, post, current, plain, expect = H.await, H.misuse, H.post, H
 local panto, asks, place, failure = H.panto, H.asks, H.place, H.failure
 local json_decode, json_encode, shape = H.json_decode, H.json_encode, H.shape
 local type, tostring, ipairs, pairs, setmetatable, next, rawget = type, tostring, ipairs, pairs, setmetatable, next, rawget
-local match = string.match
+local match, sub = string.match, string.sub
 local pcall, sort, concat = pcall, table.sort, table.concat
 
 local ext = {}
@@ -79,11 +79,19 @@ function ext.register_protocol(spec)
   register('protocol', spec)
 end
 
+local COLOURS = { 'ground', 'text', 'aside', 'accent', 'attention', 'wrong', 'added', 'keyword', 'string', 'number',
+  'comment', 'name', 'band', 'code' }
+local is_colour = {}
+for _, name in ipairs(COLOURS) do is_colour[name] = true end
+
 --- now: a theme: { name, dark, colors = { name = "#rrggbb" } }.
 function ext.register_theme(spec)
   spec = fields('register_theme', spec, { name = 'string!', dark = 'boolean', colors = 'table!' })
   for name, colour in pairs(spec.colors) do
-    if type(name) ~= 'string' or type(colour) ~= 'string' or not match(colour, '^#%x%x%x%x%x%x$') then
+    if not is_colour[name] then
+      misuse('register_theme: no colour ' .. tostring(name) .. ' (known: ' .. concat(COLOURS, ', ') .. ')')
+    end
+    if type(colour) ~= 'string' or not match(colour, '^#%x%x%x%x%x%x$') then
       misuse('register_theme: ' .. tostring(name) .. ': a colour is "#rrggbb", got ' .. tostring(colour))
     end
   end
@@ -111,9 +119,24 @@ end
 
 local HOOKS = { tool_call = true, tool_result = true, input = true, context = true, before_compact = true }
 
+local TOLD = { 'session_start', 'session_end', 'turn_start', 'turn_interrupt', 'turn_end', 'step_start', 'step_end',
+  'model_change', 'tool_call', 'tool_result', 'input', 'context', 'before_compact' }
+
+-- A name of one's own may be anything, but hardly one of panto's with a letter more or less.
+local function no_slip(name)
+  for _, known in ipairs(TOLD) do
+    local shorter, longer = name, known
+    if #name > #known then shorter, longer = known, name end
+    if name ~= known and #shorter > 3 and #longer - #shorter < 4 and sub(longer, 1, #shorter) == shorter then
+      misuse('on: there is no event ' .. name .. '; did you mean ' .. known .. '?')
+    end
+  end
+end
+
 --- now: a hook (tool_call, tool_result, input, context, before_compact) or an observer (any other name).
 function ext.on(event, fn)
   expect('on', event, 'string')
+  no_slip(event)
   expect('on: function', fn, 'function')
   post('register', owner(), HOOKS[event] and 'hook' or 'observer', plain('on', { event = event, handler = fn }, true),
     place(2) or '')

@@ -68,7 +68,7 @@ local function find_loader(name)
   for _, search in ipairs(searchers) do
     local loader, extra = search(name)
     if type(loader) == 'function' then return loader, extra end
-    if type(loader) == 'string' then tried[#tried + 1] = loader end
+    if type(loader) == 'string' and loader ~= '' then tried[#tried + 1] = '\n\t' .. gsub(loader, '^%s+', '') end
   end
   misuse("module '" .. name .. "' not found:" .. concat(tried))
 end
