@@ -13,6 +13,7 @@ from panto.schema import ops
 from panto.schema import signals as sg
 from panto.schema.bodies import MessageBody, Question, ResultBody, ToolOutcome
 from panto.schema.client import Client
+from panto.schema.codec import BadText, canonical, loads
 from panto.schema.errors import PantoError
 from panto.schema.queries import AskHistory, AskStatus, AskTrust
 from panto.schema.records import message_text
@@ -198,7 +199,7 @@ class Lines:
             call, (agent, question) = next(iter(self.questions.items()))
             op = _answer(call, agent, question, text)
             if op is None:
-                self.say("Type once, session, always, no, or no and why.")
+                self.say("Type once, session, always, edit and what to run instead, no, or no and why.")
                 return
             await self._submit(op)
         elif text.startswith("/login ") and text[7:].strip():
@@ -293,10 +294,23 @@ def _answer(call: str, agent: str, question: Question, text: str) -> ops.Op | No
             return ops.Decide(call, "session", agent=agent)
         case "always" | "a" if question.rule:
             return ops.Decide(call, "always", agent=agent)
+        case "edit" | "e" if arguments := _edited(question, reason):
+            return ops.Decide(call, "once", arguments=arguments, agent=agent)
         case "no" | "n":
             return ops.Decide(call, "no", reason=reason.removeprefix("and ").strip(), agent=agent)
         case _:
             return None
+
+
+def _edited(question: Question, text: str) -> str:
+    """The arguments' JSON text with what was typed: another command, or for other tools a whole object; "" neither."""
+    try:
+        given = loads(question.arguments or "{}")
+        if isinstance(given, dict) and isinstance(given.get("command"), str):
+            return canonical({**given, "command": text}).decode("utf-8") if text.strip() else ""
+        return text if isinstance(loads(text), dict) else ""
+    except BadText:
+        return ""
 
 
 __all__ = ["Opening", "run"]

@@ -114,7 +114,8 @@ def question_lines(question: Question) -> list[str]:
     elif question.arguments:
         lines.append(f"  {question.arguments}")
     always = f" | always (rule: {question.rule})" if question.rule else ""
-    return [*lines, f"Type: once | session{always} | no | no and why"]
+    edit = "edit COMMAND" if question.tool == "bash" else "edit {arguments}"
+    return [*lines, f"Type: once | session{always} | {edit} | no | no and why"]
 
 
 def trust_lines(shown: ProjectTrust) -> list[str]:

@@ -136,3 +136,23 @@ def test_a_setting_puts_an_extensions_tool_into_a_process_of_its_own(
         configure(panto, '[tools]\nisolate = ["who*"]\n')
     assert len(said[0]) == 32
     assert said[1] == "elsewhere"
+
+
+def test_line_by_line_a_call_is_changed_before_it_runs(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
+    fake.replies += [
+        Reply(calls=[("bash", {"command": "echo first > out"})]),
+        Reply(calls=[("write", {"path": "a", "content": "theirs"})]), Reply("Done."),
+    ]  # fmt: skip
+    with talking(panto) as talk:
+        talk.until("Model fake:small")
+        talk.say("go")
+        talk.until("edit COMMAND")
+        talk.say("edit echo second > out")
+        talk.until("edit {arguments}")
+        talk.say("edit nonsense")
+        talk.until("Type once, session")
+        talk.say('edit {"path": "a", "content": "mine"}')
+        talk.until("Done.")
+        talk.end()
+    assert (panto.cwd / "out").read_text() == "second\n"
+    assert (panto.cwd / "a").read_text() == "mine"
