@@ -61,6 +61,11 @@ def rank(name: str, typed: str) -> int | None:
     return 3 if len(typed) > 2 and all(letter in letters for letter in typed) else None
 
 
+def fits(choice: Choice, want: Wanted) -> bool:
+    """Whether a row is one for what is being typed now; it may be of an earlier moment."""
+    return rank(choice.insert.strip().removeprefix("@").strip('"'), want.text.strip()) is not None
+
+
 def commands(rows: Iterable[CommandRow], typed: str) -> list[Choice]:
     """Commands that match, best first; letters in order only where nothing better is there."""
     ranked = sorted((place, row.name, row) for row in rows if (place := rank(row.name.lstrip("/"), typed)) is not None)

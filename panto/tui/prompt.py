@@ -16,7 +16,7 @@ from textual.events import Key
 from panto.schema.messages import Image
 from panto.schema.ops import Continue, Prompt, RetryNow, RunShell, Withdraw
 from panto.schema.queries import AskCompletions, AskFiles, CommandRow
-from panto.tui.completing import Choice, Wanted, commands, file_choice, rank, wanted
+from panto.tui.completing import Choice, Wanted, commands, file_choice, fits, rank, wanted
 from panto.tui.draft import Chip, clean
 from panto.tui.images import clipboard_image, image_at, pasted_paths
 from panto.tui.widgets.composer import Composer, Desk, is_edit
@@ -179,8 +179,10 @@ class PromptDesk(Desk):
         if draft.text == self._closed_for:
             self.completion.close()
             return
-        self._closed_for = ""
+        self._closed_for, before = "", self._wanted
         self._wanted = wanted(draft.text, draft.cursor)
+        if before is not None and self._wanted is not None and before[::3] != self._wanted[::3]:
+            self.completion.close()  # what stands there is of something else; the answer may take its time
         if self._wanted is None:
             self.completion.close()
         elif self._wanted.kind == "command":
@@ -301,7 +303,7 @@ class PromptDesk(Desk):
             return False
         chosen = completion.choices[completion.chosen] if completion.chosen >= 0 else None
         if want.kind == "file":
-            if chosen is None or chosen.insert.strip() == "@" + want.text:
+            if chosen is None or chosen.insert.strip() == "@" + want.text or not fits(chosen, want):
                 return False
             self.take()
             return True
@@ -313,7 +315,8 @@ class PromptDesk(Desk):
     def _only_match(self, want: Wanted) -> bool:
         """Whether an argument was begun that can only become one thing."""
         choices = self.completion.choices
-        return want.kind == "argument" and bool(want.text.strip()) and len(choices) == 1
+        begun = want.kind == "argument" and bool(want.text.strip())
+        return begun and len(choices) == 1 and fits(choices[0], want)
 
     # --- pastes ----------------------------------------------------------------------------------------------
 

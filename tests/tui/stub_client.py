@@ -63,6 +63,7 @@ class StubClient(Client):
     def __init__(self, history: tuple[Fact, ...] = (), status: StatusChanged = STATUS) -> None:
         self.ops: list[Op] = []
         self.refuse: dict[type, PantoError] = {}
+        self.unanswered: set[type] = set()  # queries whose answer never comes
         self.answers: dict[type, Any] = {
             AskHistory: History(history, None),
             AskStatus: status,
@@ -98,6 +99,8 @@ class StubClient(Client):
                 return
 
     async def ask(self, query: Query[A]) -> A:
+        if type(query) in self.unanswered:
+            await asyncio.Event().wait()
         if isinstance(query, AskFiles) and self.files_unread:
             self.files_unread -= 1
             return cast(A, Files((), 0, complete=False))

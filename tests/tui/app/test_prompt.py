@@ -10,10 +10,11 @@ from textual import events
 
 from panto.schema.errors import UsageError
 from panto.schema.ops import Continue, NewSession, Prompt, RunCommand, RunShell, Withdraw
+from panto.schema.queries import AskCommands, AskCompletions, CommandRow
 from panto.schema.signals import InputReturned, Noticed
 from panto.tui.prompt import READING_S
 from tests.tui.app.stage import Stage, stage
-from tests.tui.stub_client import ME, STATUS, StubClient
+from tests.tui.stub_client import COMMANDS, ME, STATUS, StubClient
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
 
@@ -347,5 +348,28 @@ def test_a_notice_of_the_engine_is_shown() -> None:
         async with stage() as on:
             on.client.say(Noticed(ME, "the config has a wrong line", "attention", "config.toml:3"))
             await on.see("the config has a wrong line")
+
+    asyncio.run(run())
+
+
+def test_enter_never_takes_a_row_that_was_listed_for_something_else() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCommands] = (*COMMANDS, CommandRow("rename", "give a title", "title"))
+        client.answers[AskCompletions] = ("echo:parrot",)
+        async with stage(client) as on:
+            on.client.unanswered.add(AskCompletions)
+            await on.typed("/rename one")
+            await on.pilot.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops.pop() == RunCommand("/rename one")
+            on.client.unanswered.clear()
+            await on.typed("/model echo")
+            await on.see("  echo:parrot")
+            on.client.unanswered.add(AskCompletions)
+            await on.typed(":cat")
+            await on.pilot.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops.pop() == RunCommand("/model echo:cat")
 
     asyncio.run(run())
