@@ -214,8 +214,12 @@ class LocalClient(Switching):
                 message = verdict or message
             titled = agent.session.state.settings.title
             await agent.mailbox.prompt(message, when=op.when, id=op.id, source="person")
-        title = " ".join(op.text[: TITLE * 100].split())[:TITLE]
-        if title and not titled:
+        if not titled:
+            await self._entitle(agent, op.text)
+
+    async def _entitle(self, agent: Agent, text: str) -> None:
+        """Call a session after what was said first in it."""
+        if title := " ".join(text[: TITLE * 100].split())[:TITLE]:
             await agent.session.commit(ChangeTitle(title=title))
 
     def _holder(self, name: str, call: str) -> Agent:
@@ -248,7 +252,12 @@ class LocalClient(Switching):
             WithdrawInput(input=name, returned=False),
             bodies=(body,),
         )
-        with agent.mailbox.aside() as control, Shown(agent.id, f"command-{name}", op.text, self._hear) as shown:
+
+        def begun() -> None:  # what takes its time is worth a title, as a prompt is
+            if not agent.session.state.settings.title:
+                self.scheduler.run_in_background(asyncio.ensure_future(self._entitle(agent, op.text)))
+
+        with agent.mailbox.aside() as control, Shown(agent.id, f"command-{name}", op.text, self._hear, begun) as shown:
             effect = derive_id("command", name)
             at = CommandContext(
                 agent.id, effect, self.show, control.interrupt, shown.progress, lambda: control.deadline

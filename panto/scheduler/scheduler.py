@@ -145,6 +145,7 @@ class Scheduler:
     async def view(self, name: str) -> Viewed:
         """Follow a session that another process may write; nothing can be done in it."""
         agent = Viewed(self.shared, await self.shared.store.view(name), self)
+        agent.under = await self.shared.store.spent(agent.id)
         self.agents[agent.id] = agent
         return agent
 

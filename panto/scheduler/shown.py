@@ -12,10 +12,15 @@ from panto.schema.view import View
 
 
 class Shown:
-    """A context manager around the run of one command (`id`), typed as `text`; `hear` gets what readers are told."""
+    """A context manager around the run of one command (`id`), typed as `text`; `hear` gets what readers are told.
 
-    def __init__(self, agent: str, id: str, text: str, hear: Callable[[Update], None]) -> None:
-        self._agent, self._id, self._text, self._hear = agent, id, text, hear
+    `begun` is called when there is something to show.
+    """
+
+    def __init__(
+        self, agent: str, id: str, text: str, hear: Callable[[Update], None], begun: Callable[[], None]
+    ) -> None:
+        self._agent, self._id, self._text, self._hear, self._tell = agent, id, text, hear, begun
         self._begun = False
         self._last: View | None = None
 
@@ -23,6 +28,7 @@ class Shown:
         """More output text, or a view that replaces the last."""
         if not self._begun:
             self._begun = True
+            self._tell()
             self._hear(ShellRun(self._agent, self._id, self._text, slash=True))
         self._last = view or self._last
         self._hear(ToolProgressed(self._agent, self._id, text, view))

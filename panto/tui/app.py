@@ -135,7 +135,9 @@ class PantoApp(Actions, inherit_bindings=False):
             self.shortcuts_told()
             self.link.start(self._ask_commands())
         elif isinstance(update, InputReturned):
-            if update.text in self.swallowed:
+            if update.agent not in (self.now.primary, ""):
+                self.say(f"an agent was stopped before it heard: {update.text}", "attention")
+            elif update.text in self.swallowed:
                 self.swallowed.remove(update.text)
             else:
                 self.desk.give_back(update.text)

@@ -93,7 +93,10 @@ class Call:
         """The one argument that matters."""
         if self.outcome is not None and self.outcome.title and self.name != "ask":
             return clean_line(self.outcome.title)
-        return title_of(self.arguments)
+        said = title_of(self.arguments)
+        if self.children and said.startswith("{"):  # no argument of its own matters
+            return "1 child" if len(self.children) == 1 else f"{len(self.children)} children"
+        return said
 
     @property
     def diffs(self) -> tuple[DiffView, ...]:

@@ -78,7 +78,8 @@ class CallsPart(Base):
         call = self.calls.get(run.id)
         if call is None:
             name, _, words = run.command.partition(" ") if run.slash else ("bash", "", run.command)
-            call = self.calls[run.id] = Call(run.id, name, json.dumps({"command": words}), state="running")
+            arguments = json.dumps({"command": words}) if words else ""
+            call = self.calls[run.id] = Call(run.id, name, arguments, state="running")
             call.started = self._clock()
             self.call_items[run.id] = item = CallItem("", call)
             self.append(item)
@@ -195,7 +196,11 @@ class CallsPart(Base):
                 self._jobs[job] = event
                 call = self.calls.get(key)
                 if kind == "child" and call is not None:
-                    call.children.append(Child(job, clean_line(title, 200)))
+                    again = next((child for child in call.children if child.agent == job), None)
+                    if again is None:
+                        call.children.append(Child(job, clean_line(title, 200)))
+                    else:  # the call was continued, and goes on with it
+                        again.state = "running"
                     self._touch_call(key)
             case e.JobEnded(job=job, status=status):
                 state = {"completed": "done", "failed": "failed", "cancelled": "stopped"}[status]
@@ -208,6 +213,8 @@ class CallsPart(Base):
         call = self.calls.get(started.call) if started is not None else None
         if started is None:
             self._orphans.append(fact)
+            return
+        if started.kind == "child" and not started.call:  # a command's: its card says it, or it says it itself
             return
         if started.kind == "child" and call is not None:
             for child in call.children:

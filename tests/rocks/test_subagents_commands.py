@@ -99,6 +99,7 @@ def test_a_workflow_command_has_a_card_with_a_line_for_each_agent(tmp_path: Path
         await at.house.until(lambda: any("adds twice" in text for text in told(at)))
         await at.house.rest()
         assert reviewers.diffs == 4, "every reviewer was given the change itself"
+        assert at.house.agent.session.state.settings.title == "/workflow:review"
 
     inside(tmp_path, crew({"text": "thanks"}, child=reviewers), work, mode="ask")
 

@@ -52,7 +52,10 @@ function Child:fail(e)
 end
 
 local function taken(child, r)
-  local status, e = r.status, r.error
+  local status, e, usage = r.status, r.error, r.usage or {}
+  if child.row.tokens == 0 then -- it had ended before: nothing was heard of its steps
+    child.row.tokens, child.row.cost = (usage.input or 0) + (usage.output or 0), usage.cost or 0
+  end
   if child.limited and status == 'cancelled' then
     status, e = 'failed', { kind = 'limited', message = child.limited }
   elseif r.limited then
