@@ -18,7 +18,7 @@ from typing import Any
 from panto.lua.bridge import Bridge, LuaCancelled, error_parts
 from panto.lua.guard import Guard
 from panto.lua.host import Host
-from panto.lua.tasks import FINISH, GUARD_S, SURVIVE, LuaTask, Outcome, Scope, Spent
+from panto.lua.tasks import FINISH, GREEDY, GUARD_S, SURVIVE, LuaTask, Outcome, Scope, Spent
 from panto.schema.errors import PantoError, UsageError
 
 __all__ = ["Driver", "LuaTask", "Outcome", "Scope", "log"]
@@ -204,6 +204,8 @@ class Driver:
             return Outcome(True, tuple(self.bridge.to_py(v) for v in rest))
         kind, message, place, traceback, status, retry_after = (list(rest) + [None] * 6)[:6]
         kind, message, place, traceback = (str(word or "") for word in (kind, message, place, traceback))
+        if kind in GREEDY:
+            self.loop.call_soon(self.host.lua.gccollect)  # what it held is not for the next one to pay
         if kind == "runaway" and self.guard is not None:
             message = self.guard.reason + (f" at {place}" if place else "")
         return Outcome(False, (), kind, message, place, traceback, int(status or 0), retry_after)

@@ -9,7 +9,7 @@ from outside: a hook set from another thread walks call frames that deep recursi
 C code cannot be stopped this way: after a second the owner is named to `on_stuck`.
 
 Memory is looked at in the same places. What doubles a string outruns that within a few instructions, so an entry that
-has lasted a tick also gets twice the memory as a hard limit, at which Lua raises an error. It is lifted before Python
+has been seen once also gets twice the memory as a hard limit, at which Lua raises an error. It is lifted before Python
 gives anything to Lua: there, outside of Lua's protection, a failing allocation would end the process.
 """
 
@@ -24,7 +24,7 @@ from panto.lua.host import Host
 
 TICK_S = 0.005
 STUCK_S = 1.0
-WALL_S = 3.0
+WALL_S = 10.0
 """Code that uses no processor either, but does not return, is interrupted after this: a machine may stall for less."""
 IDLE_S = 1.0
 _MASK_COUNT = 1 << 3
@@ -140,12 +140,12 @@ class Guard:
                     self._due = entry[0]
                 elif self._gc(self._main, _LUA_GCCOUNT) > self._memory_kb:
                     self._due = self._too_large = entry[0]
-                elif not self._limited:
-                    self._limited = True
-                    self._limit_memory(self._memory_kb << 11)
                 if now - wall_start > STUCK_S + entry[1] and not stuck_told:
                     stuck_told = True
                     self._on_stuck(entry[2])
+            if entry is not None and not self._limited:
+                self._limited = True
+                self._limit_memory(self._memory_kb << 11)
             time.sleep(TICK_S)
 
     def _rest(self) -> None:

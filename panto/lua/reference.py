@@ -19,7 +19,8 @@ Made from `panto.d.lua`, which editors read too; do not edit by hand.
 **now** works anywhere: in tasks, observers, protocol bodies, `sort` and `gsub` callbacks, luv callbacks.
 **await** waits, and works only in a task: a tool handler, a command, a hook, a function given to `spawn`, an
 extension's main chunk and what it requires, the main chunk of `panto lua FILE`. Elsewhere it is an error with file and
-line. Only the calling task waits; all others go on. Code that runs 100 ms without a wait is stopped.
+line. Only the calling task waits; all others go on. Code that runs 100 ms without a wait, or takes more than 512 MB, is
+stopped. `__gc` is not called: use `<close>` variables.
 
 Failures are raised: a table `{ kind, message }` with a string form (`pcall` catches it), or, for a mistake in the
 call, a message with file and line.

@@ -41,6 +41,21 @@ def test_a_loop_without_a_yield_is_interrupted_and_the_state_stays_usable(loop: 
     in_lab(work)
 
 
+def test_a_finalizer_that_could_not_be_stopped_is_not_run() -> None:
+    async def work(lab: Lab) -> None:
+        code = """local mt = { __gc = function() while true do end end, __index = { x = 5 } }
+          local kept = setmetatable({}, mt)
+          for i = 1, 10 do setmetatable({}, mt) end
+          collectgarbage() collectgarbage()
+          return { kept.x, getmetatable(kept) == mt, type(mt.__gc) }"""
+        assert await lab.value(code) == [5, True, "function"]
+        lab.host.lua.gccollect()
+        protected = await lab.run("setmetatable(setmetatable({}, { __metatable = 1 }), { __gc = print })")
+        assert "init.lua:1: cannot change a protected metatable" in protected.message
+
+    in_lab(work)
+
+
 def test_a_callback_that_loops_is_interrupted() -> None:
     async def work(lab: Lab) -> None:
         await lab.value("require('panto').ext.on('tick', function() while true do end end)")

@@ -74,6 +74,21 @@ function string.rep(s, n, separator)
   return repeated(s, n, separator)
 end
 
+-- A finalizer runs wherever the collector happens to work, and without hooks: one that loops could not be stopped. An object
+-- whose metatable has none at this moment is never finalized.
+if in_session then
+  local stock_setmetatable, rawget, rawset = setmetatable, rawget, rawset
+  function _G.setmetatable(t, mt)
+    local finalizer = type(mt) == 'table' and rawget(mt, '__gc')
+    if not finalizer then return stock_setmetatable(t, mt) end
+    rawset(mt, '__gc', nil)
+    local ok, problem = pcall(stock_setmetatable, t, mt)
+    rawset(mt, '__gc', finalizer)
+    if not ok then error(problem, 2) end
+    return t
+  end
+end
+
 string.dump = function() misuse('string.dump: byte code is not accepted anywhere in panto') end
 package.loadlib = nil
 
