@@ -8,8 +8,9 @@ import time
 from textual.events import Event, Key
 
 from panto.schema.ops import Interrupt, SetMode, SetReasoning
-from panto.schema.queries import AskHistory, AskModels
+from panto.schema.queries import AskCommands, AskHistory, AskModels
 from panto.tui import manners
+from panto.tui.commands import merged
 from panto.tui.keys import CHORD
 from panto.tui.viewing import Viewing
 
@@ -345,6 +346,13 @@ class Actions(Viewing, inherit_bindings=False):
 
         self.child = ChildScreen(agent, name)
         self.push_screen(self.child)
+
+    async def ask_commands(self) -> None:
+        """Know the commands there are now."""
+        rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
+        if rows != self.desk.rows:
+            self.desk.rows = rows
+            self.desk.again()
 
     async def load_older(self, before: tuple[int, int]) -> None:
         """Put the page before what is loaded in front of it."""

@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from panto.schema.errors import Owned, PantoError
 from panto.schema.ops import Op, OpenSession, Prompt, RunCommand
-from panto.schema.queries import AskCommands, AskContributions, AskPrompts, AskStatus, History
+from panto.schema.queries import AskContributions, AskPrompts, AskStatus, History
 from panto.schema.signals import (
     ContributionsChanged,
     InputReturned,
@@ -24,7 +24,7 @@ from panto.schema.signals import (
     Update,
 )
 from panto.tui.actions import Actions
-from panto.tui.commands import Commands, merged
+from panto.tui.commands import Commands
 from panto.tui.keys import Keys
 from panto.tui.link import Connect, Link
 from panto.tui.prompt import PromptDesk
@@ -103,7 +103,7 @@ class PantoApp(Actions, inherit_bindings=False):
         if contributions is not None:
             self.now.contributions = contributions
             self.shortcuts_told()
-        await self._ask_commands()
+        await self.ask_commands()
         self.desk.remember(tuple(one.text for one in await self.link.ask(AskPrompts()) or ()))
         self.sync()
         if self.settings.opening == "sessions":
@@ -114,12 +114,6 @@ class PantoApp(Actions, inherit_bindings=False):
             self.say(problem, "attention")
         self.keys.problems.clear()
         self.settings = self.settings._replace(prompt="", opening="")
-
-    async def _ask_commands(self) -> None:
-        rows = merged(await self.link.ask(AskCommands()) or (), self.theme_name)
-        if rows != self.desk.rows:
-            self.desk.rows = rows
-            self.desk.again()
 
     def update(self, update: Update) -> None:
         """Something happened: everyone concerned hears of it."""
@@ -133,7 +127,7 @@ class PantoApp(Actions, inherit_bindings=False):
             self.model_told(update)
         elif isinstance(update, ContributionsChanged):
             self.shortcuts_told()
-            self.link.start(self._ask_commands())
+            self.link.start(self.ask_commands())
         elif isinstance(update, InputReturned):
             if update.agent not in (self.now.primary, ""):
                 self.say(f"an agent was stopped before it heard: {update.text}", "attention")
