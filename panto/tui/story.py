@@ -24,7 +24,7 @@ class Turn:
 
     def facts(self, now: float) -> list[str]:
         """Its closing words: time, tokens, cost."""
-        words = [units.seconds(now - self.started)] if now - self.started >= 0.05 else []
+        words = [units.seconds(now - self.started)]
         if self.usage.input or self.usage.output:
             words += [f"{units.tokens(self.usage.input)} in", f"{units.tokens(self.usage.output)} out"]
         return words + [units.money(self.cost)]

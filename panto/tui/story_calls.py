@@ -264,6 +264,11 @@ def _shell_end(outcome: ToolOutcome) -> Literal["done", "failed", "stopped"]:
     return "stopped" if said == "stopped" else "done"
 
 
+def _doubt(call: Call) -> str:
+    """That a stopped call may have done something; of a command everybody knows."""
+    return "" if call.verb == "run" else "may have had effects"
+
+
 def _timed(call: Call, fact: Fact, duration_ms: int) -> None:
     if duration_ms:
         call.ended = fact.time
@@ -276,7 +281,7 @@ def _failed(call: Call, event: e.ToolCallFailed, outcome: ToolOutcome | None) ->
     message = event.message
     if event.outcome == "unknown":
         if event.cause == "interrupted":
-            call.settle("stopped", outcome, "may have had effects")
+            call.settle("stopped", outcome, _doubt(call))
         else:
             words = {"crash": "panto ended while it ran", "exception": message or "the tool broke"}
             call.settle("unknown", outcome, words.get(event.cause, message))
@@ -296,7 +301,7 @@ def _failed(call: Call, event: e.ToolCallFailed, outcome: ToolOutcome | None) ->
     elif event.cls == "cancelled":
         if not event.effect:
             call.started = None
-        call.settle("stopped", outcome, "may have had effects" if event.effects == "unknown" else "")
+        call.settle("stopped", outcome, _doubt(call) if event.effects == "unknown" else "")
     elif event.cls == "response_rejected":
         call.settle("refused", outcome, "you did not answer")
     else:

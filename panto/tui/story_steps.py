@@ -29,6 +29,7 @@ _HINTS = {
     "quota": _KEPT + "Alt+P other model",
     "overflow": "Nothing is lost.   /compact makes room   Alt+P a model with a larger window",
 }
+_CAUSES = {408: "timed out", 429: "rate limited", 503: "overloaded", 529: "overloaded"}
 _FAILED = {
     "malformed": "the model's answers could not be read",
     "context": "the context does not fit the model's window",
@@ -51,7 +52,9 @@ class Retry:
 
     @property
     def words(self) -> str:
-        """The cause, with its HTTP status."""
+        """The cause in a few words, with its HTTP status."""
+        if self.status in _CAUSES or self.status >= 500:
+            return f"{_CAUSES.get(self.status, 'the server failed')} ({self.status})"
         status = str(self.status)
         return f"{self.cause} ({status})" if self.status and status not in self.cause else self.cause
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def seconds(value: float, whole: bool = False) -> str:
-    """A duration: "0.1 s", "12 s", "1 m 04 s", "2 h 05 m"; `whole`: no tenths (a running clock)."""
-    value = max(0.0, value)
+    """A duration: "0.1 s" (at least), "12 s", "1 m 04 s", "2 h 05 m"; `whole`: no tenths (a running clock)."""
+    value = max(0.0 if whole else 0.1, value)
     if value < 9.95 and not whole:
         return f"{value:.1f}".removesuffix(".0") + " s"
     total = int(value) if whole else round(value)

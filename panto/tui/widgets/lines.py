@@ -75,7 +75,10 @@ BLANK = Line(())
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How things are drawn now. `width` and `height` in cells; `frame` counts spinner frames; `now` UTC seconds."""
+    """How things are drawn now. `width` and `height` in cells; `frame` counts spinner frames; `now` UTC seconds.
+
+    `full`: the height when nothing is below but the three rows, 0 the same: a question that opens folds no card.
+    """
 
     width: int
     height: int
@@ -84,6 +87,7 @@ class Look:
     frame: int = 0
     now: float = 0.0
     motion: bool = True
+    full: int = 0
 
     @property
     def right(self) -> int:
@@ -98,7 +102,7 @@ class Look:
     @property
     def short(self) -> bool:
         """Whether the screen is so low that cards show less."""
-        return self.height < 27  # the transcript of a screen of 30 rows
+        return (self.full or self.height) < 27  # the transcript of a screen of 30 rows
 
     @property
     def spinner(self) -> str:

@@ -12,7 +12,6 @@ from panto.tui.widgets.lines import Line, Run, cut, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, ruled
 
 STOPS = " · Esc stops"
-_CAUSES = {429: "rate limited", 408: "timed out", 503: "overloaded", 529: "overloaded"}
 
 
 class Rule(Panel):
@@ -39,11 +38,8 @@ class Rule(Panel):
         if now.retry is not None:
             ways = " · Enter now · Esc stops" if width >= 90 else " · Esc stops"
             cause, gap, when = self.panto.activity().partition(" · again")
-            status = now.retry.status
             if width < 72:
-                when = when.replace("try ", "")
-            if status in _CAUSES or status >= 500:
-                cause = _CAUSES.get(status, "the server failed") + (f" ({status})" if width >= 72 else "")
+                cause, when = cause.partition(" (")[0], when.replace("try ", "")
             # The countdown matters more than the cause's last words.
             room = max(8, width - len(gap + when + ways) - 10)
             return [spinner, (f" {cut(cause, room)}{gap}{when}", colours.attention), (ways, colours.aside)]

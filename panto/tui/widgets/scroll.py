@@ -356,7 +356,7 @@ class Transcript(Pointer, Widget, can_focus=True):
         motion: bool = getattr(app, "motion", True)
         now = self.clock()
         width, height = self.size
-        return Look(width, height, colours, GLYPHS, int(now / SPINNER), now, motion)
+        return Look(width, height, colours, GLYPHS, int(now / SPINNER), now, motion, app.size.height - 3)
 
     def on_mount(self) -> None:
         """The loop and the application are there."""

@@ -6,7 +6,10 @@ import asyncio
 
 from textual.events import AppBlur
 
+from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.ops import Shutdown
+from panto.schema.view import TextView
+from tests.tui.app.scenes import script_of
 from tests.tui.app.stage import stage
 
 
@@ -34,6 +37,22 @@ def test_keys_find_the_screen_after_focus_was_lost_by_blur_or_by_a_mouse_outside
             on.app.screen.set_focus(None)
             await on.typed("b")
             assert on.app.composer.draft.text == "ab"
+
+    asyncio.run(run())
+
+
+def test_a_question_that_opens_and_a_prompt_that_grows_fold_no_card() -> None:
+    async def run() -> None:
+        async with stage(size=(100, 36)) as on:
+            script = script_of(on)
+            script.prompt("Run it.")
+            (call,) = script.answer("", [("bash", {"command": "seq 40"})])
+            script.start(call)
+            script.complete(call, ToolOutcome((), False, "seq 40", "", TextView("\n".join(map(str, range(40))))), 0.1)
+            await on.see("… 37 lines above")
+            on.client.hold(Question("approval", "bash", "npm install", "no rule allows it", "{}"))
+            await on.see("run this command?")
+            assert "… 37 lines above" in on.text()
 
     asyncio.run(run())
 
