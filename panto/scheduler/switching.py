@@ -133,7 +133,8 @@ class Switching:
         tokens = usage.input + usage.output + agent.status().agent_tokens
         facts = [f"{turns} turn{'s' if turns != 1 else ''}", f"{tokens / 1000:.0f}k tokens"]
         facts += [f"${cost:.2f}"] if cost is not None else []
-        self.observe("session_end", agent)
+        if not isinstance(agent, Viewed):
+            self.observe("session_end", agent)
         summary = (" · ".join(facts), f"panto --resume {await self.short()}") if turns else ()
         await self.scheduler.close()
         self._hear(Left(agent.id, summary))

@@ -57,6 +57,8 @@ class Viewer(Session):
 
     def refusal(self) -> ViewOnly:
         """Why nothing can be written: who holds the session, and the ways out."""
+        if self._live.state.unknown:
+            return ViewOnly(f"this session can only be read: {self._live.state.unknown}", "update panto")
         if self.holder is None:
             return ViewOnly("this session is viewed; nobody holds it any more", "open it to work in it, or fork it")
         where = f"process {self.holder.pid} on {self.holder.host}"
