@@ -167,7 +167,7 @@ class Extensions:
     def _stuck(self, owner: str) -> None:
         log.error("extension %s does not return", owner)
         self.client.show(f"the extension {owner} held everything up", level="attention",
-                         hint=f"/extensions off {owner} switches it off")  # fmt: skip
+                         hint=f"/extensions off {owner} switches it off", key=f"held:{owner}")  # fmt: skip
 
     def _task_failed(self, task: LuaTask, outcome: Outcome) -> None:
         if outcome.kind in GREEDY:
