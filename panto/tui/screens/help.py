@@ -11,6 +11,8 @@ from panto.tui.widgets.lines import width_of
 from panto.tui.widgets.panel import PLAIN
 from panto.tui.widgets.picker import Entry, PickerPanel
 
+NARROW = 16
+"""Cells for a key on a narrow screen; what does not fit beside it stands below."""
 TYPING = (
     ("@", "a file of this project"),
     ("/", "a command"),
@@ -52,14 +54,14 @@ class Help(PickerPanel):
             parts.insert(0, ("while a turn runs", [("Enter", "steer it"), ("Alt+Enter", "queue for after it"),
                                                   ("Esc", "stop it; what waits comes back")]))  # fmt: skip
         narrow = self.app.size.width < 72
-        width = 0 if narrow else min(34, max(width_of(key) for _, rows in parts for key, _ in rows))
+        width = NARROW if narrow else min(34, max(width_of(key) for _, rows in parts for key, _ in rows))
         self.entries = []
         for heading, rows in parts:
             self.entries.append(Entry(None, [(heading, self.palette.accent)], heading=True))
             self.entries += [self._row(key, meaning, width) for key, meaning in rows]
 
     def _row(self, key: str, meaning: str, width: int) -> Entry:
-        if not width:
+        if width == NARROW and (width_of(key) > width or width_of(meaning) + width + 6 > self.app.size.width):
             return Entry(key, [(key, PLAIN)], below=[(meaning, self.palette.aside)] if meaning else [])
         pad = " " * max(2, width - width_of(key) + 2)
         return Entry(key, [(key + pad, PLAIN), (meaning, self.palette.aside)])

@@ -16,6 +16,7 @@ class Models(PickerPanel):
     """Only what can be used; where nothing can, why not."""
 
     title = "model"
+    fits_width = True
     empty = "no model can be used yet: /login sets a provider up"
     hints = (("Enter", "this session"), ("Ctrl+S", "default from now on"), ("← →", "reasoning"), ("Esc", "back"))
 
@@ -47,12 +48,16 @@ class Models(PickerPanel):
             left.append(("  in use", aside))
         if row.usable:
             return Entry(row, left, [(clean_line(row.usable), self.palette.attention)], words=f"{row.label} {row.id}")
-        price = "price unknown"
+        width, price = self.app.size.width, "price unknown"
         if row.price_input is not None and row.price_output is not None:
-            price = f"{_price(row.price_input)} in   {_price(row.price_output)} out"
-        right: list[Run] = [("images   " if row.images else "", aside), (price, aside),
-                            (f"{tokens(row.context) if row.context else '?':>8}", aside)]  # fmt: skip
-        return Entry(row, left, right, words=f"{row.label} {row.id} {row.provider}")
+            price = f"{_price(row.price_input):>7} in {_price(row.price_output):>7} out"
+            price = price if row.price_input or row.price_output else "free"
+        images = "images   " if row.images and width >= 100 else ""
+        window = f"{tokens(row.context) if row.context else '?':>7}"
+        words = f"{row.label} {row.id} {row.provider}"
+        if width < 72:
+            return Entry(row, left, [(window, aside)], [(price.strip(), aside)], words)
+        return Entry(row, left, [(images + price + window, aside)], words=words)
 
     def _effort(self, row: ModelRow) -> str:
         if not row.reasoning:
@@ -98,7 +103,7 @@ class Models(PickerPanel):
 
 
 def _price(dollars: float) -> str:
-    return f"${dollars:.2f}".rstrip("0").rstrip(".") if dollars else "free"
+    return f"${dollars:.2f}" if dollars else "free"
 
 
 class ModelScreen(Overlay):

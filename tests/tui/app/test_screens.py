@@ -72,7 +72,7 @@ def test_only_usable_models_are_listed_with_prices_and_the_cost_of_a_switch() ->
             await on.press("alt+p")
             await on.see("fake:big")
             text = on.text()
-            assert "$3 in   $15 out" in text and "200k" in text and "other:x" not in text
+            assert "$3.00 in  $15.00 out" in text and "200k" in text and "other:x" not in text
             assert "26k tokens are sent again: about $0.08" in text
             await on.press("right", "enter")
             await on.until(lambda: on.client.ops)
