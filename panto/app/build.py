@@ -272,7 +272,7 @@ async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: 
             raise UsageError("there is no session in this directory yet", "panto session list --all lists all others")
         agent = await scheduler.open(next((row.id for row in rows if row.turns), rows[0].id))
     elif start.fork:
-        agent = await scheduler.fork(await store.resolve(start.fork))
+        agent = await scheduler.fork(await store.resolve(start.fork), settled=True)
     else:
         if check and default and (not start.attended or "model" in start.asked):
             scheduler.shared.catalog.resolve(default)  # an unknown model leaves no empty session behind

@@ -135,7 +135,7 @@ class Fork(Value, frozen=True, tag="fork"):
     """A new session that shares the history up to just before `turn` ("" the head), and open it.
 
     What the turn began with comes back as InputReturned. A viewed session may be forked too; where a turn runs there,
-    the head is what was settled before it.
+    the head is what was settled before it, and nothing comes back.
     """
 
     turn: str = ""

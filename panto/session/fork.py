@@ -24,14 +24,13 @@ def point(
     `settled`: where a turn is active at the head, from before it. Raises Refused where a turn is active there, or there
     is no such turn.
     """
-    line = lineage(db, parent)
-    if settled and not before_turn:
-        run = load(db, parent, line).state.run
-        before_turn = run.turn if run is not None else None
+    line, again = lineage(db, parent), True
+    if settled and not before_turn and (run := load(db, parent, line).state.run) is not None:
+        before_turn, again = run.turn, False  # what runs there goes on there
     row = db.execute("SELECT under, opener, depth FROM segment WHERE id = ?", (parent,)).fetchone()
     seq, said = _before(db, line, parent, before_turn) if before_turn else (_head(db, line, parent), ())
     segment, digest = _stands_on(db, line, seq)
-    return Birth(new, row[0], row[1], row[2], segment, seq, digest), said
+    return Birth(new, row[0], row[1], row[2], segment, seq, digest), said if again else ()
 
 
 def _head(db: sqlite3.Connection, line: Lineage, parent: str) -> int:

@@ -182,7 +182,7 @@ class Store(Upkeep):
 
         Before a turn: what the turn began with is submitted again in the fork, and waits there: deliver it to
         regenerate, withdraw it and say something else to edit. Raises Refused where a turn is active there; with
-        `settled` the head is then just before that turn.
+        `settled` the head is then just before that turn, which goes on where it is.
         """
         id = await self.resolve(name)
         if id in self._open:

@@ -6,6 +6,7 @@ import contextlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -74,6 +75,34 @@ def test_a_killed_panto_leaves_no_process_behind(home: Path, place: Path) -> Non
         vendor.replies += [Reply(calls=[("bash", {"command": stubborn})])]
         killed_at(home, place, place / "mark", vendor, 0)
         until(lambda: not running_with(str(place)), 8)
+
+
+def test_a_session_that_a_live_process_writes_is_refused_with_who_and_the_ways_out_until_it_is_dead(
+    home: Path, place: Path
+) -> None:
+    with WireCheck("openai_chat") as vendor:
+        configure(home, "openai_chat", vendor.base_url)
+        vendor.replies += [Reply("One."), Fault(silent_s=120, after=2)]
+        assert panto(home, place, "-p", "first").returncode == 0
+        name = session_id(home, place)
+        with started(home, place, "-p", "second", "--resume", name) as holder:
+            until(lambda: len(vendor.requests) == 2)
+            for words in (("--resume", name), ("--continue",)):
+                refused = panto(home, place, "-p", "third", *words, "--output", "json")
+                end = records(refused.stdout)[-1]
+                assert (refused.returncode, end["status"], end["error"]["kind"]) == (2, "failed", "usage")
+                assert f"is open in process {holder.pid} on {socket.gethostname()}" in end["error"]["message"]
+                assert f"panto --fork {name[:8]}" in refused.stderr and "take it over" in refused.stderr
+            vendor.replies[:] = [Reply("In a fork."), Reply("Four.")]
+            forked = panto(home, place, "-p", "go on", "--fork", name, "--output", "json")
+            assert (forked.returncode, records(forked.stdout)[-1]["text"]) == (0, "In a fork.")
+            assert holder.poll() is None
+            holder.send_signal(signal.SIGKILL)
+            holder.wait()
+        done = panto(home, place, "-p", "fourth", "--resume", name, "--output", "json")
+        assert (done.returncode, records(done.stdout)[-1]["text"]) == (0, "Four.")
+        assert not vendor.refusals
+        assert panto(home, place, "session", "verify").returncode == 0
 
 
 def running_with(text: str) -> list[str]:
