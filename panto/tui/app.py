@@ -16,7 +16,6 @@ from panto.schema.signals import (
     ContributionsChanged,
     InputReturned,
     Left,
-    Noticed,
     ReasoningStreamed,
     StatusChanged,
     TextStreamed,
@@ -117,7 +116,7 @@ class PantoApp(Actions, inherit_bindings=False):
 
     def update(self, update: Update) -> None:
         """Something happened: everyone concerned hears of it."""
-        update = self.now.as_here(update)
+        update = self.met(self.now.as_here(update))
         self.now.apply(update, time.monotonic())
         if update.agent in (self.now.primary, ""):
             self.transcript.apply(update)
@@ -135,8 +134,6 @@ class PantoApp(Actions, inherit_bindings=False):
                 self.swallowed.remove(update.text)
             else:
                 self.desk.give_back(update.text)
-        elif isinstance(update, Noticed) and update.owner is not None:
-            self.offer_ways(update.owner, asked_for=False)
         if not isinstance(update, _DELTAS):
             self.sync()
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+from msgspec.structs import replace
+
 from panto.schema.ops import OpenSession
 from panto.schema.queries import AskSessions
-from panto.schema.signals import SessionOwner
+from panto.schema.signals import Noticed, SessionOwner, Update
 from panto.tui.frame import Frame
 from panto.tui.now import Now
 
@@ -26,6 +28,13 @@ class Viewing(Frame, inherit_bindings=False):
         typing = bool(self.composer.draft.text) or time.monotonic() - self.last_key < TYPING_S
         if asked_for or not (typing or self.screen is not self.main):
             self.push_screen(OwnedScreen(owner, viewing=self.now.read_only and owner.session == self.now.primary))
+
+    def met(self, update: Update) -> Update:
+        """A start that met a held session offers the ways; they can also be had later, and the notice says how."""
+        if not isinstance(update, Noticed) or update.owner is None:
+            return update
+        self.offer_ways(update.owner, asked_for=False)
+        return replace(update, hint=f"/resume {update.owner.session[:8]}: view, fork or take it over")
 
     def work_here(self) -> None:
         """Open the session that is viewed for writing: who holds it is asked about, where nobody does it is opened."""

@@ -73,7 +73,7 @@ def test_a_start_that_meets_a_held_session_offers_the_ways_unless_something_is_b
         async with stage() as on:
             await on.typed("already")
             on.client.say(Noticed(ME, "77aa is open in process 4711", "attention", owner=THERE))
-            await on.see("77aa is open in process 4711")
+            await on.see("77aa is open in process 4711   /resume 77aa: view, fork or take it over")
             assert on.app.screen is on.app.main and on.app.composer.draft.text == "already"
 
     asyncio.run(run())
