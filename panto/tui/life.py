@@ -87,7 +87,11 @@ def _prepare_environment() -> None:
 
 
 class Guard:
-    """Signals that end panto: the terminal is given back at once, the session closed, and if that hangs, killed."""
+    """Signals that end panto: the terminal is given back at once, the session closed, and if that hangs, killed.
+
+    A thread of its own sees signals too: where the main one is in code that is not Python (an extension's loop), no
+    handler would ever run.
+    """
 
     def __init__(self, terminal: Terminal, loop: asyncio.AbstractEventLoop, leave: Callable[[int], None],
                  leaving: Callable[[], bool]) -> None:  # fmt: skip
@@ -96,16 +100,23 @@ class Guard:
         self._leave = leave
         self._leaving = leaving
         self._before: dict[int, object] = {}
+        self._wake = (-1, -1)
         self.number = 0
 
     def install(self) -> None:
         """From now on signals come here (also while the loop is busy)."""
         for number in (*_ENDING, signal.SIGINT):
             self._before[number] = signal.signal(number, self._caught)
+        self._wake = os.pipe()
+        os.set_blocking(self._wake[1], False)
+        signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, name="panto-signals", daemon=True).start()
         threading.excepthook = self._thread_failed
 
     def remove(self) -> None:
         """Signals end the process again, without the screen's part; but one Ctrl+C too many cuts no last words off."""
+        signal.set_wakeup_fd(-1)
+        os.close(self._wake[1])  # ends the thread
         for number in self._before:
             signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.SIG_IGN)
 
@@ -116,12 +127,17 @@ class Guard:
             restore_and_die(self._terminal, number)
         self.number = number
         self._terminal.give_back()
-        threading.Thread(target=self._die_later, name="panto-end", daemon=True).start()
         self._loop.call_soon_threadsafe(self._leave, 128 + number)
 
-    def _die_later(self) -> None:
-        time.sleep(GRACE_S)
-        os._exit(128 + self.number)
+    def _watch(self) -> None:
+        fd = self._wake[0]
+        while numbers := os.read(fd, 64):
+            ending = next((number for number in numbers if number in (*_ENDING, signal.SIGINT)), 0)
+            if ending and not (ending == signal.SIGINT and self._leaving()):
+                time.sleep(GRACE_S)
+                self._terminal.give_back()
+                os._exit(128 + ending)
+        os.close(fd)
 
     def _thread_failed(self, failed: threading.ExceptHookArgs) -> None:
         """A thread that dies must not do so unseen."""

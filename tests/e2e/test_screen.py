@@ -90,6 +90,16 @@ def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
         terminal.left_clean()
 
 
+def test_a_signal_ends_a_program_whose_main_thread_runs_no_python() -> None:
+    with start("stuck") as terminal:
+        terminal.see("26k of 200k")
+        terminal.type("x\r")
+        time.sleep(1.0)
+        terminal.signal(signal.SIGHUP)
+        assert terminal.wait_end() == 128 + signal.SIGHUP
+        terminal.left_clean()
+
+
 def test_a_signal_in_the_middle_of_a_turn_leaves_the_way_back() -> None:
     with start("run") as terminal:
         terminal.see("26k of 200k")

@@ -15,6 +15,7 @@ BEGUN = early.start(
 ) if __name__ == "__main__" else None  # fmt: skip
 
 import asyncio  # noqa: E402
+import hashlib  # noqa: E402
 import logging  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
@@ -38,6 +39,8 @@ class Echo(StubClient):
         await super().submit(op)  # type: ignore[arg-type]
         if isinstance(op, Prompt) and self.scene == "block":
             time.sleep(60)
+        elif isinstance(op, Prompt) and self.scene == "stuck":
+            hashlib.pbkdf2_hmac("sha256", b"x", b"y", 10**9)  # minutes in which no Python runs in this thread
         elif isinstance(op, Prompt) and self.scene == "crash":
             self.say(None)  # type: ignore[arg-type]
         elif isinstance(op, Prompt):
