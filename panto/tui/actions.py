@@ -288,6 +288,12 @@ class Actions(Viewing, inherit_bindings=False):
 
         self.push_screen(ExtensionScreen())
 
+    def action_jobs(self) -> None:
+        """What runs in the background."""
+        from panto.tui.screens.jobs import JobScreen
+
+        self.push_screen(JobScreen())
+
     def action_tools(self) -> None:
         """What the model may call."""
         from panto.tui.screens.tools import ToolScreen

@@ -52,6 +52,7 @@ class Commands:
             "exit": lambda _rest: app.action_leave_now(),
             "extensions": lambda _rest: app.action_extensions(),
             "help": lambda _rest: app.action_help(),
+            "jobs": lambda _rest: app.action_jobs(),
             "login": lambda rest: app.link.start(sign_in(app, rest.partition(" ")[0])),
             "new": lambda _rest: app.link.submit(NewSession()),
             "queue": lambda _rest: app.action_waiting(),

@@ -17,6 +17,9 @@ from panto.schema.events import (
     InputRejected,
     InputSubmitted,
     InputWithdrawn,
+    JobEnded,
+    JobLost,
+    JobStarted,
     ModelStepCompleted,
     RunCreated,
     RunEnded,
@@ -89,6 +92,7 @@ class Now:
     tokens: int = 0
     cost: float | None = None
     changes: Changes = field(default_factory=Changes)
+    jobs: dict[str, tuple[str, float]] = field(default_factory=dict)  # background commands: title, begun (UTC seconds)
     turn: str = ""
     answer: str = ""
     first_prompt: str = ""
@@ -161,6 +165,10 @@ class Now:
             case TurnSuperseded():
                 self.turns = max(0, self.turns - 1)
                 self.changes.without(event.turn)
+            case JobStarted(kind="command"):
+                self.jobs[event.job] = (event.title, fact.time)
+            case JobEnded() | JobLost():
+                self.jobs.pop(event.job, None)
             case TurnAttemptFailed():
                 self.failed = True
             case TurnSettled() | TurnStopped():

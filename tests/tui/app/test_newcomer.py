@@ -7,9 +7,9 @@ import asyncio
 from panto.schema.bodies import ToolOutcome
 from panto.schema.contributions import Contributions, Shortcut
 from panto.schema.errors import UsageError
-from panto.schema.events import ToolCallCompleted, TurnSuperseded
+from panto.schema.events import JobEnded, JobStarted, ToolCallCompleted, TurnSuperseded
 from panto.schema.messages import Usage
-from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReasoning
+from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReasoning, StopJob
 from panto.schema.queries import (
     AskCommands,
     AskCompletions,
@@ -388,5 +388,27 @@ def test_tools_are_listed_with_their_owners_and_sizes() -> None:
             await on.see("2 tools · 0.2k tokens")
             rows = [row for row in on.rows() if "panto" in row]
             assert rows[0].index("panto") == rows[1].index("panto-subagents") and "base" not in on.text()
+
+    asyncio.run(run())
+
+
+def test_background_jobs_are_listed_and_ended() -> None:
+    async def run() -> None:
+        client = StubClient()
+        client.answers[AskCommands] = (*COMMANDS, CommandRow("jobs", "background jobs"))
+        async with stage(client) as on:
+            for job, title in (("j1", "npm run dev"), ("j2", "make watch")):
+                on.client.fact(JobStarted(job=job, kind="command", title=title))
+            on.client.fact(JobStarted(job="k1", kind="child", title="reviewer"))
+            await on.until(lambda: len(on.app.now.jobs) == 2)
+            await on.typed("/jobs")
+            await on.press("enter")
+            await on.see("make watch")
+            assert "reviewer" not in on.text().split("── background jobs")[1]
+            await on.press("down", "ctrl+d")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [StopJob("j2")]
+            on.client.fact(JobEnded(job="j2", status="cancelled"))
+            await on.until(lambda: len(on.app.now.jobs) == 1)
 
     asyncio.run(run())
