@@ -34,7 +34,7 @@ class Terminal:
     def __init__(self, fd_in: int, fd_out: int) -> None:
         self.fd_in = fd_in
         self.fd_out = fd_out
-        self.saved: Attributes = termios.tcgetattr(fd_in)
+        self.saved: Attributes = _cooked(termios.tcgetattr(fd_in))
         self.taken = True
 
     def raw(self) -> None:
@@ -66,6 +66,15 @@ class Terminal:
             termios.tcsetattr(self.fd_in, termios.TCSANOW, self.saved)
         except (termios.error, OSError):
             pass
+
+
+def _cooked(attributes: Attributes) -> Attributes:
+    """What to give back: as found, unless a program that was killed had left keys one by one and without echo."""
+    iflag, lflag = attributes[0], attributes[3]
+    if isinstance(iflag, int) and isinstance(lflag, int) and not lflag & (termios.ICANON | termios.ECHO):
+        attributes[0] = iflag | termios.ICRNL | termios.IXON
+        attributes[3] = lflag | termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+    return attributes
 
 
 def take() -> Terminal | None:

@@ -56,7 +56,7 @@ class Tmux:
     def type(self, text: str) -> None:
         """Characters, a few at a time: what comes in a longer run is taken for a paste."""
         for at in range(0, len(text), 16):
-            self.ask("send-keys", "-l", text[at : at + 16])
+            self.ask("send-keys", "-l", "--", text[at : at + 16])
             time.sleep(0.04)
 
     def paste(self, text: str) -> None:

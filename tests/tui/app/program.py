@@ -17,6 +17,7 @@ BEGUN = early.start(
 import asyncio  # noqa: E402
 import hashlib  # noqa: E402
 import logging  # noqa: E402
+import os  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from random import Random  # noqa: E402
@@ -71,7 +72,9 @@ async def main(scene: str) -> int:
             await asyncio.sleep(1.0)
         return client
 
-    settings = ScreenSettings(cwd="/tmp/shop", greeting=("panto 0.1   ~/shop  main", "Ask for something"))
+    greeting = ("panto 0.1   ~/shop  main", "Ask for something")
+    still = "PANTO_TEST_STILL" in os.environ
+    settings = ScreenSettings(cwd="/tmp/shop", greeting=greeting, reduced_motion=still)
     try:
         end = await run(connect, BEGUN, settings)
     except PantoError as error:
