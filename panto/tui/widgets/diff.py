@@ -15,7 +15,7 @@ from rich.style import Style
 from panto.schema.view import DiffView, Hunk
 from panto.tui.sanitize import clean
 from panto.tui.widgets.highlight import colour_steps, lexer_for_file, loaded
-from panto.tui.widgets.lines import NONE, Look, Run, cut, cut_runs, mix, width_of
+from panto.tui.widgets.lines import NONE, Look, Run, cut, cut_runs, mix, width_of, wrap
 
 SIDE_BY_SIDE = 160
 _HALF = 76
@@ -41,10 +41,11 @@ class DiffLine:
 class DiffArt:
     """One file's diff, ready to draw. `version` rises as colours arrive."""
 
-    def __init__(self, view: DiffView) -> None:
+    def __init__(self, view: DiffView, whole: bool = False) -> None:
         self.path = view.path
         self.added = view.added
         self.removed = view.removed
+        self.whole = whole
         self.hunks = [_lines(hunk) for hunk in view.hunks]
         self.version = 0
         self._coloured = False
@@ -75,7 +76,8 @@ class DiffArt:
         `limit` rows at most (0: everything, all places); `context` unchanged lines around a change.
         """
         digits = max((len(str(max(line.old, line.new))) for hunk in self.hunks for line in hunk), default=1)
-        draw = _Columns(look, room, max(5, digits + 1), both=bool(self.added and self.removed))
+        both = bool(self.added and self.removed) and not self.whole
+        draw = _Columns(look, room, max(5, digits + 1), both, self.whole)
         if not limit:
             rows: list[Row] = []
             for index, hunk in enumerate(self.hunks):
@@ -95,9 +97,12 @@ class DiffArt:
         return rows, hidden, [_place(hunk) for hunk in self.hunks[1:]]
 
 
-def diff_rows(view: DiffView, look: Look, room: int, colours: int = 60) -> list[Row]:
-    """All rows of a diff at once; syntax colours only when it has at most `colours` lines."""
-    art = DiffArt(view)
+def diff_rows(view: DiffView, look: Look, room: int, colours: int = 60, whole: bool = False) -> list[Row]:
+    """All rows of a diff at once; syntax colours only when it has at most `colours` lines.
+
+    `whole`: in one column, long lines go on below and none is cut.
+    """
+    art = DiffArt(view, whole)
     if sum(len(hunk) for hunk in art.hunks) <= colours and art.wants_colours:
         for _ in art.colour():
             pass
@@ -107,21 +112,38 @@ def diff_rows(view: DiffView, look: Look, room: int, colours: int = 60) -> list[
 class _Columns:
     """Draws hunks in one or two columns."""
 
-    def __init__(self, look: Look, room: int, field: int, both: bool) -> None:
+    def __init__(self, look: Look, room: int, field: int, both: bool, whole: bool = False) -> None:
         self.look = look
+        self.whole = whole
         self.field = field
         self.double = look.width >= SIDE_BY_SIDE and both
         self.room = min(look.width - 2, 2 * _HALF + 4) if self.double else room
 
     def hunk(self, lines: Sequence[DiffLine]) -> list[Row]:
         if not self.double:
-            return [self._cell(line, self.room, line.old if line.kind == "-" else line.new) for line in lines]
+            return [row for line in lines for row in self._rows(line, line.old if line.kind == "-" else line.new)]
         bar = (" " + self.look.glyphs.bar, self.look.palette.aside)
         half = (self.room - 2) // 2
         rows = []
         for left, right in _pairs(lines):
             row = self._cell(left, half, left.old) if left is not None else [(" " * half, NONE)]
             rows.append([*row, bar, *(self._cell(right, half, right.new) if right is not None else [])])
+        return rows
+
+    def _rows(self, line: DiffLine, number: int) -> list[Row]:
+        """One row, cut; of the whole as many as it takes, those behind the first below its text."""
+        lead = self.field + 3
+        room = max(lead + 8, self.room)
+        if not self.whole or width_of(line.text) + lead <= room:
+            return [self._cell(line, room, number)]
+        cells = self._cell(line, width_of(line.text) + lead, number)
+        head = 1 if line.kind == " " else 3
+        ground = NONE if line.kind == " " else cells[-1][1]
+        rows: list[Row] = []
+        for segments, _ in wrap(cells[head:], room - lead):
+            row = [*(cells[:head] if not rows else [(" " * lead, ground)])]
+            row += [(part.text, part.style or NONE) for part in segments]
+            rows.append([*row, (" " * (room - sum(width_of(text) for text, _ in row)), ground)])
         return rows
 
     def _cell(self, line: DiffLine, room: int, number: int) -> Row:

@@ -18,8 +18,10 @@ from panto.schema.ops import Answer, Decide, Interrupt, Op
 from panto.schema.view import DiffView, TextView
 from panto.tui.now import Held
 from panto.tui.sanitize import clean, clean_line
+from panto.tui.units import plural
 from panto.tui.widgets.asking import editable, edited, limits, question_letter, wrapped
-from panto.tui.widgets.lines import Line, Run, width_of
+from panto.tui.widgets.diff import diff_rows
+from panto.tui.widgets.lines import Line, Run, width_of, wrap
 from panto.tui.widgets.panel import PLAIN, Panel, line, sides
 from panto.tui.widgets.view import view_rows
 
@@ -47,7 +49,7 @@ class QuestionPanel(Panel, can_focus=True):
     typed = False  # something was typed while this question stood here
     _letter = ""  # an answer that waits whether more is typed
     _letters = 0
-    _more = 0
+    _page = 1  # rows of what is asked about that stand on the screen at once
 
     def ask(self, held: Held, last_key: float) -> None:
         """Put this question. `last_key`: when the person typed last (monotonic seconds)."""
@@ -100,6 +102,11 @@ class QuestionPanel(Panel, can_focus=True):
         self.styles.height = len(self._all(width, self._room()))
         self.redraw()
 
+    def on_resize(self) -> None:
+        """Another size of the screen: the keys stay in sight."""
+        if self.held is not None:
+            self.fit()
+
     def _room(self) -> int:
         return max(4, self.screen.size.height * 6 // 10)
 
@@ -111,11 +118,14 @@ class QuestionPanel(Panel, can_focus=True):
         body, why, keys = self._body(width), self._why(width), self._keys(width)
         airy = self.question.dangerous or room >= 18
         blank = [Line(())] if airy else []
-        space = max(3, room - len(why) - len(keys) - 3 * len(blank))
-        self._more = max(0, len(body) - space)
-        self.scroll = max(0, min(self.scroll, self._more))
-        if self._more:
-            shown = body[self.scroll : self.scroll + space - 1]
+        space = room - len(why) - len(keys) - 3 * len(blank)
+        if space < 3:  # all but the keys scrolls: they are never out of sight
+            body, why, blank = [*body, *why], [], []
+            space = max(2, self.screen.size.height - 3 - len(keys))
+        self._page = space - 1  # rows beside the one that says where this is
+        self.scroll = max(0, min(self.scroll, len(body) - self._page if len(body) > space else 0))
+        if len(body) > space:
+            shown = body[self.scroll : self.scroll + self._page]
             below = len(body) - self.scroll - len(shown)
             hint = f"    lines {self.scroll + 1}–{self.scroll + len(shown)} of {len(body)}   PageUp PageDown"
             body = [*shown, line([(hint + (f"   {below} below" if below else ""), self.palette.aside)])]
@@ -130,17 +140,29 @@ class QuestionPanel(Panel, can_focus=True):
         if question.tool == "bash":
             command = view.text if isinstance(view, TextView) else question.title
             return wrapped(clean(command), width - INDENT - 4, _BOLD, pad, first="$ ", style=self.palette.accent)
+        if isinstance(view, DiffView):
+            return [line([(pad, PLAIN), *row]) for row in self._diff(view, width - INDENT)]
         if view is not None:
             return [line([(pad, PLAIN), *row]) for row in view_rows(view, self.panto.look, width - INDENT)]
         return wrapped(clean(question.title or question.arguments), width - INDENT - 2, _BOLD, pad)
+
+    def _diff(self, view: DiffView, room: int) -> list[list[Run]]:
+        rows = diff_rows(view, self.panto.look, room, whole=True)
+        left = view.added + view.removed - sum(kind != " " for hunk in view.hunks for kind, _ in hunk.lines)
+        more = f"     {self.glyphs.ellipsis} {plural(left, 'more changed line')}   e shows everything"
+        return [*rows, [(more, self.palette.attention)]] if left > 0 else rows
 
     def _choices(self, width: int) -> list[Line]:
         rows: list[Line] = []
         for at, choice in enumerate(self.question.choices):
             here = at == self.picked
             mark = ("[x] " if at in self.marked else "[ ] ") if self.question.multiple else ""
-            runs = [("  ▸ " if here else "    ", self.palette.accent), (f"{at + 1}  {mark}{clean_line(choice)}", PLAIN)]
-            rows.append(sides(runs, [], width, self.palette.current if here else None))
+            lead: list[Run] = [("  ▸ " if here else "    ", self.palette.accent), (f"{at + 1}  {mark}", PLAIN)]
+            field = sum(width_of(text) for text, _ in lead)
+            for segments, _ in wrap([(clean_line(choice, 2000), PLAIN)], max(8, width - field - 2)):
+                runs = [*lead, *((part.text, part.style or PLAIN) for part in segments)]
+                rows.append(sides(runs, [], width, self.palette.current if here else None))
+                lead = [(" " * field, PLAIN)]
         return rows
 
     def _why(self, width: int) -> list[Line]:
@@ -213,7 +235,7 @@ class QuestionPanel(Panel, can_focus=True):
         elif question_letter(event) and self.question.kind == "approval" and not self.step:
             self._letter_key(event)
         elif event.key in ("pageup", "pagedown"):
-            self._scroll(-8 if event.key == "pageup" else 8)
+            self._scroll(-self._page if event.key == "pageup" else self._page)
         elif self.step == "always":
             self._confirm(event.key)
         elif self.question.kind == "ask":

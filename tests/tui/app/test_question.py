@@ -318,3 +318,55 @@ def test_what_bounds_a_call_is_said_and_every_reason_stands_on_its_own_row() -> 
             assert rows[first].index("rm -r") == rows[first + 1].index("git push") and "1 m 30 s" not in on.text()
 
     asyncio.run(run())
+
+
+def test_pages_of_a_long_question_leave_no_row_out() -> None:
+    async def run() -> None:
+        command = "\n".join(f"echo row-{at:02}" for at in range(1, 41))
+        async with stage(size=(60, 20)) as on:
+            await put(on, Question("approval", "bash", command, "no rule allows echo", '{"command": ""}'))
+            await on.alive()
+            seen: set[str] = set()
+            for _ in range(40):
+                seen |= {word for word in on.text().split() if word.startswith("row-")}
+                await on.press("pagedown")
+            assert seen == {f"row-{at:02}" for at in range(1, 41)}
+
+    asyncio.run(run())
+
+
+def test_what_is_to_be_written_is_shown_with_its_longest_line() -> None:
+    async def run() -> None:
+        long = " ".join(f"word-{at:02}" for at in range(60))
+        view = DiffView("a.txt", (Hunk(0, 1, (("+", long),)),), 12, 0)
+        async with stage(size=(60, 30)) as on:
+            await put(on, Question("approval", "write", "a.txt", "mode ask", '{"path": "a.txt"}', view=view))
+            await on.alive()
+            for _ in range(3):
+                await on.press("pagedown")
+            assert "word-59" in on.text() and "11 more changed lines   e shows everything" in on.text()
+
+    asyncio.run(run())
+
+
+def test_the_keys_stay_in_sight_however_small_the_window_becomes_and_after_it() -> None:
+    async def run() -> None:
+        async with stage(size=(120, 36)) as on:
+            await put(on, INSTALL)
+            await on.alive()
+            for size in ((40, 10), (200, 50), (60, 20)):
+                await on.pilot.resize_terminal(*size)
+                await on.until(lambda: "Esc  no, stop" in on.text() and "Enter or y  once" in on.text())
+
+    asyncio.run(run())
+
+
+def test_choices_are_shown_whole() -> None:
+    async def run() -> None:
+        choice = "PostgreSQL, because it grows with many users and has all the features one could wish for"
+        async with stage(size=(60, 20)) as on:
+            await put(on, Question("ask", "ask", "Which?", choices=("SQLite", choice)))
+            await on.see("a question")
+            assert choice in " ".join(on.text().split())
+
+    asyncio.run(run())
