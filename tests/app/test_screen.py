@@ -88,7 +88,7 @@ def test_a_session_that_is_open_elsewhere_says_who_holds_it_and_opens_an_empty_o
     with opened(panto, "hello") as first:
         first.until("HELLO-DONE")
         with opened(panto, "--continue") as second:
-            second.until(f"process {first.pid}", "fork", "take it over")
+            second.until(f"process {first.pid}", "fork", "take over")
 
 
 def test_term_gives_the_terminal_back(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
