@@ -254,9 +254,12 @@ class Driver:
             value = op(task, *[self.bridge.to_py(v) for v in rest[1:]])
         except Exception as e:  # around one Lua callback: whatever an op raises is the extension's answer
             return self._failed(e)
-        if not inspect.isawaitable(value):
+        if isinstance(value, asyncio.Future):
+            waiting: asyncio.Future[Any] = value
+        elif inspect.isawaitable(value):
+            waiting = asyncio.ensure_future(value, loop=self.loop)
+        else:
             return self._answer(value)
-        waiting = asyncio.ensure_future(value, loop=self.loop)
         task.waiting = waiting
         waiting.add_done_callback(lambda done: self._answered(task, done))
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, get_args
 
@@ -112,6 +111,8 @@ class _Stream:
         self._scope = self._driver.scope(registration.owner, streams.primary(), key=f"stream {self._id}")
         self._woken = False
         self._waiting: asyncio.Future[None] | None = None
+        self._heard = 0.0
+        self._idle: asyncio.TimerHandle | None = None
         self._cancels = self._closes = False
         self._opened = False
         streams.endpoints[self._id] = Endpoint(settings, http)
@@ -138,49 +139,61 @@ class _Stream:
         self._opened = True
 
     async def parts(self, idle_s: float) -> AsyncIterator[StreamPart]:
-        fair, heard = time.monotonic() + FAIR_S, time.monotonic()
+        self._heard = self._driver.loop.time()
+        fair = self._heard + FAIR_S
         while True:
             self._woken = False
             outcome = self._call("protocol_next", self._id, what="next")
             if not outcome.ok:
                 raise self._error(outcome)
-            first, *rest = (*outcome.values, None)
-            if first is None:
+            first, text, after, ms = (*outcome.values, *[None] * 4)[:4]
+            now = self._driver.loop.time()
+            if first is not None:
+                self._heard = now
+                yield self._part(first, text)
+            if after is None:
                 return
-            now = time.monotonic()
-            if first is False:
-                if now - heard > idle_s:
+            if after is False:
+                if now - self._heard > idle_s:
                     raise ProviderError("timeout", f"protocol {self._registration.name} gave nothing for {idle_s:g} s")
-                await self._pending(rest[0], idle_s)
-                continue
-            heard = now
-            yield self._part(first, rest)
-            if now > fair:
+                await self._pending(ms, idle_s)
+            elif now > fair:
                 await asyncio.sleep(0)
-                fair = time.monotonic() + FAIR_S
+                fair = self._driver.loop.time() + FAIR_S
 
     async def _pending(self, ms: Any, idle_s: float) -> None:
         if self._woken:
             return
         loop = self._driver.loop
         self._waiting = loop.create_future()
-        timer = loop.call_later(idle_s if ms is None else max(float(ms) / 1000, PULL_S), self._wake)
+        if self._idle is None:
+            self._watch(idle_s)
+        timer = None if ms is None else loop.call_later(max(float(ms) / 1000, PULL_S), self._wake)
         try:
             await self._waiting
         finally:
-            timer.cancel()
             self._waiting = None
+            if timer is not None:
+                timer.cancel()
+
+    def _watch(self, idle_s: float) -> None:
+        """Wake it where it is silent for so long: one timer for a stream, not one for each wait."""
+        silent_at = self._heard + idle_s
+        if self._driver.loop.time() > silent_at:
+            self._wake()
+            silent_at = self._driver.loop.time() + idle_s
+        self._idle = self._driver.loop.call_at(silent_at + 0.001, self._watch, idle_s)
 
     def _wake(self) -> None:
         self._woken = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    def _part(self, first: Any, rest: list[Any]) -> StreamPart:
+    def _part(self, first: Any, text: Any) -> StreamPart:
         if first == "text":
-            return TextDelta(plain_text(rest[0]))
+            return TextDelta(plain_text(text))
         if first == "reasoning":
-            return ReasoningDelta(plain_text(rest[0]))
+            return ReasoningDelta(plain_text(text))
         if isinstance(first, dict) and first.get("type") == "error":
             status, after = first.get("status"), first.get("retry_after")
             raise self._error(Outcome(False, (), str(first.get("kind", "server")), str(first.get("message", "failed")),
@@ -202,6 +215,8 @@ class _Stream:
 
     def end(self, finished: bool) -> None:
         """Let go of the stream; where the turn was abandoned it is told so first."""
+        if self._idle is not None:
+            self._idle.cancel()
         if self._opened and not finished:
             if self._cancels:
                 self._tell("protocol_method", self._id, "cancel_turn", what="cancel_turn")

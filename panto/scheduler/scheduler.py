@@ -68,9 +68,14 @@ class Scheduler:
         primary.signal(primary.status())
 
     def _give(self, update: Update) -> None:
+        if not isinstance(update, Fact):  # these may be lost, and come by the thousand
+            for reader in tuple(self.readers):
+                reader(update)
+            self._to_job(update)
+            return
         with contextlib.ExitStack() as each:  # runs from the last to the first, all of them
             each.callback(self._to_job, update)
-            if isinstance(update, Fact) and not isinstance(self.agents.get(update.agent), Viewed):
+            if not isinstance(self.agents.get(update.agent), Viewed):
                 for name, event in told(update):
                     each.callback(self.shared.observer.observe, name, event)
             for reader in reversed(self.readers):

@@ -16,7 +16,7 @@ from panto.providers.conformance import CASES, Canned, CannedError, Case, Fixtur
 from panto.providers.model import NetworkSettings
 from panto.schema.errors import ProviderError
 from panto.schema.messages import Message, Request, Text
-from panto.schema.stream import FinishPart, StreamPart, TextDelta
+from panto.schema.stream import FinishPart, ReasoningDelta, StreamPart, TextDelta
 from tests.lua.home import Home, home
 from tests.providers.fixtures import fixture
 from tests.scheduler.house import scripted
@@ -182,6 +182,47 @@ def test_a_faulty_stream_becomes_an_error_of_its_kind(tmp_path: Path, fault: str
             assert not at.extensions.streams.wakes and not at.extensions.streams.endpoints
 
     asyncio.run(work())
+
+
+PIECES = """
+local ext = require('panto').ext
+ext.register_protocol { name = 'pieces', open = function(request)
+  local what = request.messages[1].parts[1].text
+  local parts, at = {}, 0
+  for i = 1, 100 do parts[i] = { type = 'text', text = i .. ' ' } end
+  parts[#parts + 1] = { type = 'reasoning', text = 'a' }
+  parts[#parts + 1] = { type = 'reasoning', text = 'b' }
+  parts[#parts + 1] = { type = 'text', text = 'last' }
+  if what == 'ends' then parts[#parts + 1] = { type = 'finish', reason = 'stop' } end
+  return { next = function()
+    at = at + 1
+    if at > #parts and what == 'fails' then error { kind = 'overloaded', message = 'too much' } end
+    return parts[at]
+  end }
+end }
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "fails", "stops"])
+def test_what_is_there_at_once_comes_together_and_before_what_follows_it(tmp_path: Path, how: str) -> None:
+    got: list[StreamPart] = []
+
+    async def work() -> None:
+        async with home(tmp_path, scripted(), {"pieces": PIECES}) as at:
+            async with aclosing(provider(at, "pieces").stream(request(how))) as stream:  # type: ignore[type-var]
+                async for part in stream:
+                    got.append(part)
+
+    if how == "ends":
+        asyncio.run(work())
+        assert got.pop() == FinishPart("stop")
+    else:
+        with pytest.raises(ProviderError) as raised:
+            asyncio.run(work())
+        assert raised.value.kind == ("overloaded" if how == "fails" else "malformed")
+    texts = [part.text for part in got if isinstance(part, TextDelta)]
+    assert "".join(texts) == "".join(f"{i} " for i in range(1, 101)) + "last"
+    assert got[-2:] == [ReasoningDelta("ab"), TextDelta("last")] and len(got) < 10
 
 
 SLOW = """

@@ -2,7 +2,8 @@
 local H = ...
 local entries, deref, plain, failure, misuse, post = H.entries, H.deref, H.plain, H.failure, H.misuse, H.post
 local json_decode, json_encode, current, freeze = H.json_decode, H.json_encode, H.current, H.freeze
-local type, tostring, setmetatable, ipairs, error, next = type, tostring, setmetatable, ipairs, error, next
+local type, tostring, setmetatable, error, next, pcall = type, tostring, setmetatable, error, next, pcall
+local concat = table.concat
 local getmetatable = H.debug.getmetatable
 
 --- A script as a task, with its words as arguments and in `arg`.
@@ -150,16 +151,50 @@ function entries.protocol_open(fn, id, request, endpoint, endpoint_name)
   return type(stream.cancel_turn) == 'function', type(stream.close) == 'function'
 end
 
---- What a stream gives: type and text for the two frequent parts, else a plain table; false: pending (and ms); nil: end.
-function entries.protocol_next(id)
-  local stream = streams[id]
+local MOST = 64 -- pieces of text that are given as one
+local held = {} -- stream's number -> what was pulled behind a text: a part, or { failure }
+
+local function pull(stream)
   local part = stream:next()
-  if part == nil then return nil end
-  if type(part) ~= 'table' then error('next must return a table, nil or pending(), not a ' .. type(part), 0) end
-  if getmetatable(part) == H.PENDING then return false, part.ms end
+  if part ~= nil and type(part) ~= 'table' then
+    error('next must return a table, nil or pending(), not a ' .. type(part), 0)
+  end
+  return part
+end
+
+local function text_kind(part)
   local kind = part.type
-  if (kind == 'text' or kind == 'reasoning') and type(part.text) == 'string' then return kind, part.text end
-  return freeze(part)
+  return (kind == 'text' or kind == 'reasoning') and type(part.text) == 'string' and kind or nil
+end
+
+-- What stands behind a text that is given: true: ask again; false: pending (and ms); nil: the end.
+local function after(id, ok, part)
+  if ok and part == nil then return nil end
+  if ok and getmetatable(part) == H.PENDING then return false, part.ms end
+  held[id] = { ok = ok, part = part }
+  return true
+end
+
+--- A pull: type and text, or a part as a plain table, or nil for nothing; then what stands behind it (see `after`).
+--- Pieces of text that are there at once come as one: each entry and each part has its cost.
+function entries.protocol_next(id)
+  local stream, before = streams[id], held[id]
+  held[id] = nil
+  if before and not before.ok then error(before.part, 0) end
+  local part = before and before.part or pull(stream)
+  if part == nil then return nil, nil, nil end
+  if getmetatable(part) == H.PENDING then return nil, nil, false, part.ms end
+  local kind = text_kind(part)
+  if not kind then return freeze(part), nil, true end
+  local pieces = { part.text }
+  while #pieces < MOST do
+    local ok, more = pcall(pull, stream)
+    if not ok or more == nil or getmetatable(more) == H.PENDING or text_kind(more) ~= kind then
+      return kind, concat(pieces), after(id, ok, more)
+    end
+    pieces[#pieces + 1] = more.text
+  end
+  return kind, concat(pieces), true
 end
 
 function entries.protocol_method(id, name)
@@ -172,6 +207,6 @@ function entries.protocol_plain(fn) deref(fn)() end
 
 function entries.copy_component(id) return H.copy_component(id) end
 
-function entries.protocol_forget(id) streams[id] = nil end
+function entries.protocol_forget(id) streams[id], held[id] = nil, nil end
 
 H.classes.ctx, H.classes.event, H.classes.handle = Context, Event, Handle
