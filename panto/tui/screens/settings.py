@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 
+from msgspec.structs import replace
 from textual.events import ScreenResume
 
 from panto.schema.queries import AskSettings, SettingRow
 from panto.tui.sanitize import clean_line
 from panto.tui.screens.overlay import Overlay
+from panto.tui.units import plural
 from panto.tui.widgets.lines import Run, width_of
 from panto.tui.widgets.panel import PLAIN
 from panto.tui.widgets.picker import Entry, PickerPanel
@@ -29,17 +31,26 @@ class Settings(PickerPanel):
 
     async def load(self) -> None:
         """Ask for them."""
-        asked = await self.panto.link.ask(AskSettings()) or ()
+        asked = [self._present(row) for row in await self.panto.link.ask(AskSettings()) or ()]
         rows = [row for row in asked if self.everything or row.source != "default" or row.value not in _EMPTY]
         hidden = len(asked) - len(rows)
-        self.right = "Tab leaves the empty ones out" if self.everything else f"Tab: {hidden} empty ones" * bool(hidden)
+        self.right = "Tab leaves the empty ones out" if self.everything else f"Tab: {plural(hidden, 'empty one')}" * bool(hidden)
         widest = max((width_of(_short(row.key)) for row in rows), default=0)
         width = max(8, min(widest, self.app.size.width // 3))
         self.entries = []
         for table, found in groupby(rows, lambda row: row.key.rpartition(".")[0]):
             if table:
-                self.entries.append(Entry(None, [(clean_line(table), self.palette.accent)], heading=True))
+                self.entries.append(Entry(None, [(clean_line(table), self.palette.aside)], heading=True))
             self.entries += [self._row(row, width) for row in found]
+
+    def _present(self, row: SettingRow) -> SettingRow:
+        """A setting as this session has it, where that is another than the configuration's."""
+        status = self.panto.now.status
+        mine = {"screen.theme": self.panto.theme_name}
+        if status is not None:
+            mine |= {"model": status.model, "mode": status.mode, "reasoning": status.reasoning}
+        value = mine.get(row.key, "")
+        return replace(row, value=value, source="this session") if value and value != row.value.strip('"') else row
 
     def _row(self, row: SettingRow, width: int) -> Entry:
         key, value, source = _short(row.key), clean_line(row.value, 300), _place(row.source)

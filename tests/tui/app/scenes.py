@@ -56,6 +56,14 @@ TRUST = ProjectTrust("/tmp/shop", (
     TrustRow(".panto/config.toml", "starts the server docs: npx -y docs-server", changed=True),
 ), seen="5f81c2")  # fmt: skip
 
+IN_FORCE = (
+    SettingRow("model", '"anthropic:sonnet-5.5"', "/home/someone/.config/panto/config.toml:1"),
+    SettingRow("mode", '"auto"', "/home/someone/.config/panto/config.toml:2"),
+    SettingRow("providers.mine.base_url", '"http://127.0.0.1:8080/v1/a/rather/long/path"', "/s/.panto/config.toml:3"),
+    SettingRow("providers.mine.models.main.context", "131072", "config.toml:1"),
+    SettingRow("permissions.allow", '["bash(npm *)"]', "environment"), SettingRow("permissions.ask", "[]", "default"),
+    SettingRow("limits.steps", "200", "default"),
+)
 
 def client() -> StubClient:
     """A client with something in every list."""
@@ -76,7 +84,7 @@ def client() -> StubClient:
         AskTurns: (TurnRow("t1", "Fix the total", "completed", 0, ("shop.py",)),
                    TurnRow("t2", "and the README", "superseded", 0), TurnRow("t3", "go on", "stopped", 0)),
         AskAgents: (AgentRow("x", "docs", "completed", "m:haiku"), AgentRow("y", "linter", "failed", "m:haiku")),
-        AskSettings: (SettingRow("model", "fake:big", "config.toml:1"), SettingRow("mode", "ask", "default")),
+        AskSettings: IN_FORCE,
         AskContext: (PromptPart("base", 100, "panto"), PromptPart("rules", 900, "AGENTS.md")),
         AskTrust: TRUST,
         AskExtensions: (ExtensionRow("tour", "/tmp/shop/extensions/tour", "active", 4.2),

@@ -324,7 +324,7 @@ def test_settings_open_the_values_there_are_and_say_the_line_for_the_others() ->
         )  # fmt: skip
         async with stage(client) as on:
             on.app.action_settings()
-            await on.see("Tab: 1 empty ones")
+            await on.see("Tab: 1 empty one")
             await on.press("enter")
             await on.see("what panto may do unasked")
             await on.press("escape")
@@ -410,5 +410,19 @@ def test_background_jobs_are_listed_and_ended() -> None:
             assert on.client.ops == [StopJob("j2")]
             on.client.fact(JobEnded(job="j2", status="cancelled"))
             await on.until(lambda: len(on.app.now.jobs) == 1)
+
+    asyncio.run(run())
+
+
+def test_settings_tell_what_this_session_has_where_that_is_another() -> None:
+    async def run() -> None:
+        client = StubClient()
+        rows = (SettingRow("model", '"a:other"', "config.toml:1"), SettingRow("mode", "ask", "default"))
+        client.answers[AskSettings] = rows
+        async with stage(client) as on:
+            on.app.action_settings()
+            await on.see("this session")
+            shown = [row for row in on.rows() if "this session" in row]
+            assert len(shown) == 1 and STATUS.model in shown[0] and "a:other" not in on.text()
 
     asyncio.run(run())

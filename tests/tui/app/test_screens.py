@@ -60,7 +60,7 @@ def client() -> StubClient:
         AskModels: MODELS, AskSessions: SESSIONS, AskPreview: History((), None),
         AskTurns: (TurnRow("t1", "first", "completed", 1.0, ("a.py",)), TurnRow("t2", "second", "stopped", 2.0)),
         AskAgents: (AgentRow("x1", "reviewer", "running", "m:a"),),
-        AskSettings: (SettingRow("model", "fake:big", "config.toml:1"),),
+        AskSettings: (SettingRow("model", "anthropic:sonnet-5.5", "config.toml:1"),),
         AskContext: (PromptPart("base", 100, "panto"), PromptPart("rules", 900, "AGENTS.md")),
     }  # fmt: skip
     return made
@@ -246,3 +246,36 @@ def test_an_age_is_a_word_or_two() -> None:
     assert [age(now - seconds) for seconds in (5, 600, 7200, 90_000, 300_000)] == [
         "now", "10 min", "2 h", "yesterday", "3 days",
     ]  # fmt: skip
+
+
+def test_pages_of_a_list_pass_over_no_row() -> None:
+    async def run() -> None:
+        many = tuple(ModelRow(f"fake:m{at:02}", "m", "fake", 1000) for at in range(60))
+        made = client()
+        made.answers[AskModels] = many
+        async with stage(made, size=(80, 24)) as on:
+            await on.press("alt+p")
+            await on.see("fake:m00")
+            seen: set[str] = set()
+            for _ in range(60):
+                seen |= {word for word in on.text().split() if word.startswith("fake:m")}
+                await on.press("pagedown")
+            assert seen == {row.label for row in many}
+
+    asyncio.run(run())
+
+
+def test_a_question_in_a_list_shows_its_answers_in_a_narrow_window() -> None:
+    async def run() -> None:
+        made = client()
+        title = "Fix the total of the whole shop and of every basket in it, whoever owns it"
+        made.answers[AskSessions] = (SessionRow("aaaa1111", "aaaa", title, "/tmp/shop", time.time(), "m", 3, 100),)
+        async with stage(made, size=(60, 20)) as on:
+            await on.typed("/sessions")
+            await on.press("enter")
+            await on.see("Fix the total")
+            await on.press("ctrl+d")
+            await on.see("y  yes   n  no")
+            assert "delete “Fix" in on.rows()[-1] and "for good?" in on.rows()[-1]
+
+    asyncio.run(run())
