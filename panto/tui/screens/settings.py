@@ -34,7 +34,8 @@ class Settings(PickerPanel):
         asked = [self._present(row) for row in await self.panto.link.ask(AskSettings()) or ()]
         rows = [row for row in asked if self.everything or row.source != "default" or row.value not in _EMPTY]
         hidden = len(asked) - len(rows)
-        self.right = "Tab leaves the empty ones out" if self.everything else f"Tab: {plural(hidden, 'empty one')}" * bool(hidden)
+        folded = f"Tab: {plural(hidden, 'empty one')}" if hidden else ""
+        self.right = "Tab leaves the empty ones out" if self.everything else folded
         widest = max((width_of(_short(row.key)) for row in rows), default=0)
         width = max(8, min(widest, self.app.size.width // 3))
         self.entries = []
