@@ -11,7 +11,7 @@ from textual.events import Click, Key, MouseScrollDown, MouseScrollUp, Paste
 from textual.geometry import Offset
 
 from panto.tui.draft import Draft, clean
-from panto.tui.widgets.lines import Line, Run, width_of
+from panto.tui.widgets.lines import Line, Run, cut_middle, width_of
 from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
 
 PREVIEW_FROM = 100
@@ -55,6 +55,7 @@ class PickerPanel(Panel, can_focus=True):
         self.preview: list[Line] = []
         self.wants_preview = self.previews
         self.zoomed = False  # the preview in place of the list, where there is no room for both
+        self._owners: list[int] = []  # which entry each row that is shown belongs to
 
     # --- for subclasses --------------------------------------------------------------------------------------
 
@@ -192,9 +193,10 @@ class PickerPanel(Panel, can_focus=True):
 
     def _hint_line(self, width: int) -> Line:
         if self.asking:
-            return sides([("  " + self.asking + "   ", self.palette.attention), ("y", self.palette.accent),
-                          ("  yes   ", self.palette.aside), ("n", self.palette.accent), ("  no", self.palette.aside)],
-                         [], width)  # fmt: skip
+            keys: list[Run] = [("   y", self.palette.accent), ("  yes   ", self.palette.aside),
+                               ("n", self.palette.accent), ("  no", self.palette.aside)]  # fmt: skip
+            asked = cut_middle(self.asking, max(8, width - 3 - sum(width_of(text) for text, _ in keys)))
+            return sides([("  " + asked, self.palette.attention), *keys], [], width)
         pairs = (("Enter", self.saves), ("Esc", "back")) if self.naming is not None else self.hints
         if self.wants_preview and width < PREVIEW_FROM:
             pairs = [("←" if self.zoomed else "→", "list" if self.zoomed else "preview"), *pairs]
@@ -223,7 +225,7 @@ class PickerPanel(Panel, can_focus=True):
         while sum(heights[self.top : self.at + 1]) > room:
             self.top += 1
         out: list[Line] = []
-        self._owners: list[int] = []
+        self._owners = []
         for at in range(self.top, len(rows)):
             made = self._entry(rows[at], at == self.at, width)
             made = [Line(()), *made] if rows[at].heading and at > self.top and airy else made
@@ -274,7 +276,8 @@ class PickerPanel(Panel, can_focus=True):
         elif event.key in ("escape", "ctrl+c"):
             self.dismiss()
         elif event.key in _STEPS:
-            self.move(_STEPS[event.key] * (1 if abs(_STEPS[event.key]) < 9 else max(1, self.size.height // 3)))
+            step = _STEPS[event.key]
+            self.move(step if abs(step) != _PAGE else step // _PAGE * max(1, len(set(self._owners)) - 1))
         elif event.key in ("left", "right") and self.wants_preview:
             self.zoomed = event.key == "right"
             self.moved()
@@ -341,7 +344,7 @@ class PickerPanel(Panel, can_focus=True):
         """A click chooses a row, a second one takes it."""
         event.stop()
         row = event.y - 3
-        owners = getattr(self, "_owners", [])
+        owners = self._owners
         if 0 <= row < len(owners) and not self.asking:
             again, self.at = self.at == owners[row], owners[row]
             self.settle()
@@ -359,7 +362,8 @@ class PickerPanel(Panel, can_focus=True):
         self.move(-3)
 
 
-_STEPS = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1, "pageup": -9, "pagedown": 9, "home": -9999,
+_PAGE = 1000
+_STEPS = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1, "pageup": -_PAGE, "pagedown": _PAGE, "home": -9999,
           "end": 9999, "ctrl+home": -9999, "ctrl+end": 9999}  # fmt: skip
 
 
