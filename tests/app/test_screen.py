@@ -61,7 +61,7 @@ def test_warnings_of_the_settings_are_on_the_first_screen(panto: Panto, fake: Fa
     (panto.cwd / ".panto").mkdir()
     (panto.cwd / ".panto/config.toml").write_text("mode = 'yolo'\n")
     with opened(panto) as terminal:
-        text = terminal.until("unknown key 'modle'", "config.toml is not used", "ask before running")
+        text = terminal.until("'modle'", "did you mean model?", "is not used", "ask before running")
         assert "runs everything" not in text
 
 
