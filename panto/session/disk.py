@@ -200,7 +200,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("readonly", "read-only", "Permission denied"), "it is read-only", f"make it writable {ELSEWHERE}"),
     (("locked", "busy"), "another process keeps it locked", "try again; end the process that holds it"),
     (("malformed", "not a database", "vtable constructor"), DAMAGED + " ({})",
-     "run: panto session verify, then: panto session repair ID"),
+     "run: panto session repair store"),
     (("no such table", "no such column", "has no column", "values were supplied"),
      "its tables are of another panto ({})", f"update panto, {ELSEWHERE}"),
     (("I/O error", "Input/output", "File too large"), "the disk failed ({})", f"look after the disk {ELSEWHERE}"),

@@ -166,6 +166,8 @@ async def repair(store: Store, name: str) -> Repaired:
             broken = [Finding(f"session {id[:8]} has lost parts: panto session repair {id[:8]}", id)
                       for id in rescued.broken]  # fmt: skip
             return Repaired(STORE, "mended", rescued.commits, (*found, *broken))
+    if name == STORE:
+        return Repaired(STORE, "intact", 0)
     id = await store.resolve(name)
     done = await _mend(store, id)
     if not found:

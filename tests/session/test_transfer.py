@@ -468,6 +468,7 @@ def test_a_damaged_file_is_put_aside_and_work_goes_on_in_a_new_one_until_all_is_
             again = await store.repair(new)
             for each in (again.session, mended.session):
                 assert all(finding.body for finding in (await store.verify(each)).findings)
+            assert (await store.repair("store")).outcome == "intact"
             fresh = await store.create(cwd="/w")
             await turn(fresh, "and on it goes")
 
