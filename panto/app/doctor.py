@@ -109,7 +109,9 @@ def _unwritable(folder: Path) -> str:
 
 
 def _extensions(house: House) -> Iterator[Finding]:
-    """Each extension, those that do not work first, and names in the settings that nothing has."""
+    """Each extension, those that do not work first, and names and files in the settings that nothing has."""
+    from panto.app import rooms
+
     rows = house.extensions()
     for row in rows:
         if row.state == "broken" or row.problem:
@@ -118,7 +120,10 @@ def _extensions(house: House) -> Iterator[Finding]:
         yield Finding("note", "no extension is loaded")
     elif working := ", ".join(row.name for row in rows if row.state == "active" and not row.problem):
         yield Finding("ok", f"extensions: {working}")
-    for said, hint in house.unknown_names():
+    unusable: rooms.Notices = []
+    rooms.rules(house.models.ground, unusable)
+    rooms.replaced_parts(house.models.ground, unusable)
+    for said, hint in (*unusable, *house.unknown_names()):
         yield Finding("wrong", said, hint)
 
 

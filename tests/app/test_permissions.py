@@ -75,8 +75,12 @@ def test_a_name_in_a_rule_that_no_tool_has_is_told_once_extensions_are_loaded(
     done = panto("-p", "go")
     assert done.stderr.count("is a rule for no tool") == 1
     assert "'bsh(rm *)' is a rule for no tool that there is\n       did you mean bash?" in done.stderr
+    configure(panto, '[prompt.parts]\nidentity = "nowhere.md"\n')
+    panto.config.write_text(panto.config.read_text().replace('"sub*",', '"sub*", "(x",'))
     done = panto("doctor")
     assert done.returncode == 1
+    assert f"prompt.parts.identity: {panto.config.parent}/nowhere.md: No such file or directory" in done.stdout
+    assert "'(x' is not a rule" in done.stdout
     assert "WRONG " in done.stdout and "'bsh(rm *)' is a rule for no tool that there is" in done.stdout
     assert "there is no theme 'drak'\n      fix: did you mean dark?" in done.stdout
     assert "PANTO_MODE" in panto("doctor", PANTO_MODE="yool").stdout
