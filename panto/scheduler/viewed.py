@@ -21,6 +21,7 @@ class Viewed(Agent):
     def __init__(self, shared: Shared, session: Viewer, keeper: Keeper) -> None:
         super().__init__(shared, session, keeper, setup=AgentSetup())
         self._viewer = session
+        session.on_holder = self._status
 
     @property
     def refusal(self) -> ViewOnly:

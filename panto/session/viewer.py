@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from panto.schema.errors import Corrupt, ViewOnly
@@ -37,6 +38,8 @@ class Viewer(Session):
         super().__init__(store, taken.handle, live, under=taken.under, opener=taken.opener, depth=taken.depth)
         self.holder = holder
         """Who writes it now, None: nobody."""
+        self.on_holder: Callable[[], None] = lambda: None
+        """Called when that has changed."""
         self._gone = self.refusal()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -90,8 +93,10 @@ class Viewer(Session):
             return list(commits(db, line, seq)) if row is not None and row[0] > seq else [], _holder(db, id)
 
         found, holder = await self._store.reader.run(job, plain=True)
-        if holder != self.holder:
-            self.holder, self._gone = holder, self.refusal()
+        before, self.holder = self.holder, holder
+        if (before and before.id) != (holder and holder.id):
+            self._gone = self.refusal()
+            self._loop.call_soon(self.on_holder)
         for commit in found:
             recorded = records(commit)
             told: tuple[Fact, ...] = await self._store.reader.run(

@@ -14,7 +14,7 @@ import pytest
 from panto.schema import ops, queries
 from panto.schema.errors import Owned, ViewOnly
 from panto.schema.events import InputAccepted, ModelStepCompleted, TurnSettled
-from panto.schema.signals import Fact, SessionOpened
+from panto.schema.signals import Fact, SessionOpened, StatusChanged
 from tests.scheduler.house import House, house, scripted
 from tests.session.processes import Other
 
@@ -158,6 +158,28 @@ def test_a_viewed_session_answers_everything_and_changes_nothing(tmp_path: Path)
     assert other.hear() == "done"  # it never lost its right
     other.tell("")
     assert other.end() == 0
+
+
+def test_a_viewed_session_that_nobody_holds_any_more_says_so_and_can_be_opened_for_work(tmp_path: Path) -> None:
+    other = Other(tmp_path / "sessions", WORK)
+    id = other.hear()
+    other.tell("begin")
+    assert other.hear() == "done"
+
+    async def main() -> None:
+        async with open_house(tmp_path, {"text": "Mine."}) as at:
+            await at.client.submit(ops.OpenSession(id, "view"))
+            assert at.agent.status().busy
+            other.kill()
+            await at.until(lambda: any(isinstance(u, StatusChanged) and u.parked for u in at.seen), 30)
+            with pytest.raises(ViewOnly, match="nobody holds it any more"):
+                await at.client.submit(ops.Prompt("mine?"))
+            await at.client.submit(ops.OpenSession(id))
+            await at.prompt("mine")
+            assert at.client.primary == id
+            assert [t.state for t in await at.client.ask(queries.AskTurns())] == ["completed"] * 2
+
+    asyncio.run(main())
 
 
 def test_a_session_held_elsewhere_is_forked_from_what_is_settled_in_it(tmp_path: Path) -> None:
