@@ -27,6 +27,7 @@ from panto.tui.commands import Commands
 from panto.tui.keys import Keys
 from panto.tui.link import Connect, Link
 from panto.tui.prompt import PromptDesk
+from panto.tui.screens.overlay import Overlay
 from panto.tui.settings import ScreenSettings
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class PantoApp(Actions, inherit_bindings=False):
             self.offer_ways(error.owner)
         else:
             self.say(error.message, "wrong", error.hint)
+            if isinstance(self.screen, Overlay):
+                self.screen.tell(error.message)
         self.sync()
 
     def unusable(self, error: PantoError) -> None:

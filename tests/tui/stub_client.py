@@ -29,6 +29,7 @@ from panto.schema.queries import (
     AskContributions,
     AskFiles,
     AskHistory,
+    AskPreview,
     AskPrompts,
     AskStatus,
     CommandRow,
@@ -66,6 +67,7 @@ class StubClient(Client):
         self.unanswered: set[type] = set()  # queries whose answer never comes
         self.answers: dict[type, Any] = {
             AskHistory: History(history, None),
+            AskPreview: History((), None),
             AskStatus: status,
             AskCommands: COMMANDS,
             AskPrompts: (PromptText("the second prompt"), PromptText("the first prompt")),

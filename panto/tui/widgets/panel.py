@@ -27,6 +27,7 @@ class Panel(Widget):
     visible widget for all its rows, which a key press or a spinner's step should not cost.
     """
 
+    note = ""  # what an overlay has to say once, in the place of its keys
     _kept: tuple[int, int, list[Line]] | None = None
 
     @property

@@ -192,6 +192,8 @@ class PickerPanel(Panel, can_focus=True):
         return line([mark, (draft.text, PLAIN)] if draft.text else [mark, (self.placeholder, self.palette.aside)])
 
     def _hint_line(self, width: int) -> Line:
+        if self.note:
+            return sides([("  " + self.note, self.palette.attention)], [], width)
         if self.asking:
             keys: list[Run] = [("   y", self.palette.accent), ("  yes   ", self.palette.aside),
                                ("n", self.palette.accent), ("  no", self.palette.aside)]  # fmt: skip
@@ -269,6 +271,9 @@ class PickerPanel(Panel, can_focus=True):
         if event.key in ("ctrl+l", "ctrl+z"):
             return
         event.stop()
+        if self.note:
+            self.note = ""
+            self.redraw()
         if self.asking:
             self._answer(event.key)
         elif self.naming is not None:

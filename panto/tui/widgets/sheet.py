@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.events import Key, MouseScrollDown, MouseScrollUp
 
 from panto.tui.widgets.lines import Line, Run, width_of
-from panto.tui.widgets.panel import PLAIN, Panel, line, ruled
+from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
 
 DEAD_S = 0.4
 """Nothing but leaving and scrolling counts so soon after it appeared: the key was meant for something else."""
@@ -95,6 +95,8 @@ class Sheet(Panel, can_focus=True):
 
     def _foot(self, width: int) -> list[Line]:
         accent, aside = self.palette.accent, self.palette.aside
+        if self.note:
+            return [sides([("  " + self.note, self.palette.attention)], [], width)]
         if self.asking:
             return [line([("  " + self.asking + "   ", self.palette.attention), ("y", accent), ("  yes   ", aside),
                           ("n", accent), ("  no", aside)])]  # fmt: skip
@@ -116,7 +118,7 @@ class Sheet(Panel, can_focus=True):
         if event.key in ("ctrl+l", "ctrl+z"):
             return
         event.stop()
-        key = event.key
+        key, self.note = event.key, ""
         if self.asking:
             self._answer(key)
         elif key in ("escape", "ctrl+c", "q"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from panto.schema.errors import Owned
-from panto.schema.ops import Interrupt, OpenSession, Prompt
+from panto.schema.ops import DeleteSession, Interrupt, OpenSession, Prompt
 from panto.schema.queries import AskSessions, AskStatus, SessionRow
 from panto.schema.signals import Noticed, SessionOpened, SessionOwner
 from tests.tui.app.stage import Stage, stage
@@ -127,5 +127,23 @@ def test_a_session_that_is_ones_own_again_loses_the_words_of_the_view() -> None:
             on.client.say(SessionOpened(ME))
             await on.see("ask before running")
             await on.until(lambda: "nothing is sent from here" not in on.text(), "an inviting prompt")
+
+    asyncio.run(run())
+
+
+def test_what_is_refused_while_a_list_lies_above_is_said_in_the_list() -> None:
+    async def run() -> None:
+        client = StubClient()
+        rows = (SessionRow("77aa", "77aa", "Fix the total", "/tmp/shop", 0.0, "m", 1, 1, owner="process 4711 on x"),)
+        client.answers[AskSessions] = rows
+        client.refuse[DeleteSession] = Owned("session 77aa is open in process 4711", THERE)
+        async with stage(client) as on:
+            on.app.action_sessions()
+            await on.see("Fix the total")
+            await on.press("ctrl+d", "y")
+            await on.see("session 77aa is open in process 4711")
+            assert on.app.screen is not on.app.main and "delete (asks)" not in on.text()
+            await on.press("down")
+            await on.see("delete (asks)")
 
     asyncio.run(run())
