@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.killed import configure, panto, records, session_id, started, until
+from tests.session.processes import Other
 from tests.wire_check import PROTOCOLS, Fault, Reply, WireCheck
 from tests.wire_check.replies import Protocol
 
@@ -103,6 +104,38 @@ def test_a_session_that_a_live_process_writes_is_refused_with_who_and_the_ways_o
         assert (done.returncode, records(done.stdout)[-1]["text"]) == (0, "Four.")
         assert not vendor.refusals
         assert panto(home, place, "session", "verify").returncode == 0
+
+
+def test_a_run_whose_session_another_process_takes_over_ends_as_that_and_writes_nothing_more(
+    home: Path, place: Path
+) -> None:
+    with WireCheck("openai_chat") as vendor:
+        configure(home, "openai_chat", vendor.base_url)
+        vendor.replies += [Reply(calls=[("bash", {"command": "touch mark; until [ -e go ]; do sleep 0.05; done"})])]
+        with started(home, place, "-p", "first", "--output", "json") as process:
+            until(lambda: (place / "mark").exists())
+            thief = Other(
+                home / "sessions",
+                """
+                (row,) = await store.list()
+                session = await store.open_session(row.id, take_over=True)
+                say(len(session.state.run.unfinished))
+                await hear()
+                """,
+            )
+            assert thief.hear() == "1"
+            (place / "go").touch()
+            assert process.stdout is not None
+            (end,) = records(process.stdout.read().decode())
+            assert (process.wait(30), end["status"], end["error"]["kind"]) == (1, "failed", "ownership_lost")
+            assert "taken over by another process" in end["error"]["message"]
+        thief.tell("")
+        assert thief.end() == 0
+        vendor.replies[:] = [Reply("I look first.")]
+        name = session_id(home, place)
+        done = panto(home, place, "-p", "--resume", name, "--output", "json")
+        assert (done.returncode, records(done.stdout)[-1]["text"]) == (0, "I look first.")
+        assert panto(home, place, "session", "verify", name).returncode == 0
 
 
 def running_with(text: str) -> list[str]:
