@@ -218,7 +218,7 @@ async def _fork(store: Store, ground: Ground, words: list[str], arguments: Argum
 
 
 async def _turn(store: Store, name: str, said: str) -> str | None:
-    """The turn that is meant, by its number as /rewind counts or the beginning of its id. Raises UsageError."""
+    """The turn that is meant, by its number as `session show` counts or the beginning of its id. Raises UsageError."""
     if not said:
         return None
     viewer = await store.view(name)

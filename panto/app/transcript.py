@@ -22,7 +22,7 @@ PAGE = 2000
 
 
 class Story(NamedTuple):
-    """A session as it is told: its facts, oldest first, and its turns (number as /rewind counts, 0 taken back)."""
+    """A session as it is told: its facts, oldest first, and its turns (their numbers, 0 taken back)."""
 
     id: str
     title: str

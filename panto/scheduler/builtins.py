@@ -77,10 +77,12 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
         turns = [t for t in await turn_rows(client.find(context.agent)) if t.state != "superseded"]
         words = arguments.split()
         files = "files" in words
-        number = next((int(w) for w in words if w.isdigit()), len(turns))
-        if not 1 <= number <= len(turns):
-            raise UsageError(f"there are {len(turns)} turns; say which: /rewind NUMBER [files]")
-        turn = turns[number - 1]
+        said = [word for word in words if word != "files"] or ["1"]
+        if not turns:
+            raise UsageError("there is no turn to take back")
+        if len(said) > 1 or not said[0].isdecimal() or not 1 <= int(said[0]) <= len(turns):
+            raise UsageError(f"say how many of the {len(turns)} turns to take back", "/rewind [NUMBER] [files]")
+        turn = turns[-int(said[0])]
         await client.submit(ops.Rewind(turn.turn, files, context.agent))
         context.show(f"rewound to before: {turn.text[:80]}")
 
@@ -104,7 +106,7 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
                 _op(client, lambda a, g: ops.OpenSession(_need(a, "/resume ID"))), "id", complete=sessions),
         Command("fork", "a session of its own from here", _op(client, lambda a, g: ops.Fork(agent=g))),
         Command("rename", "give this session a title", rename, "title"),
-        Command("rewind", "take back the last turns, with files if asked", rewind, "[number] [files]"),
+        Command("rewind", "take back the last turn or so many, with files if asked", rewind, "[number] [files]"),
         Command("compact", "go on from a summary", _op(client, lambda a, g: ops.Compact(a, g)), "[instructions]"),
         Command("export", "write this session to a file", export, "[file.md|.html|.jsonl]"),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,23 @@ PAGE, SHOWN = 400, 20
 async def undo(agent: Agent, turns: Sequence[TurnView]) -> str:
     """Put files back to before these turns; what came of it, a line each, for the person."""
     done = await restore((change for turn in turns for change in turn.changes), agent.session.raw)
-    lines = [f"put back  {path}" for path in done.restored]
-    lines += [f"left alone  {path}: {why}" for path, why in done.left]
+    lines = [f"put back  {_named(agent, path)}" for path in done.restored]
+    lines += [f"removed again  {_named(agent, path)}" for path in done.removed]
+    lines += [f"left alone  {_named(agent, path)}: {why}" for path, why in done.left]
     if commands := await _commands(agent, turns[0].seq):
         lines += _some([f"cannot be taken back  {text}" for text in commands], "more commands")
-        known = {*done.restored, *(path for path, _ in done.left)}
+        known = {*done.restored, *done.removed, *(path for path, _ in done.left)}
         found = await asyncio.to_thread(changed_since, agent.cwd, turns[0].time)
         others = [path for path in found if path not in known]
-        lines += _some([f"changed since then, by a command or by you  {path}" for path in others], "more files")
-    return "\n".join(lines) or "no file had changed"
+        others = [f"changed since then, by a command or by you  {_named(agent, path)}" for path in others]
+        lines += _some(others, "more files")
+    return "\n".join(lines) or "every file is as it was"
+
+
+def _named(agent: Agent, path: str) -> str:
+    """A real path as cards show it: below the working directory without that."""
+    root = os.path.realpath(agent.cwd)
+    return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
 
 
 def _some(lines: list[str], rest: str) -> list[str]:

@@ -14,7 +14,7 @@ from panto.schema.errors import Missing, ToolFailure
 from panto.schema.events import FileChange
 from panto.schema.view import DiffView, Hunk
 from panto.tools import paths
-from panto.tools.restore import restore
+from panto.tools.restore import Restored, restore
 from tests.tools.lab import lab, run, text_of
 
 
@@ -316,12 +316,42 @@ def test_what_a_turn_did_to_files_is_undone_from_the_record_alone(tmp_path: Path
                 return work.bodies[name]
 
             result = await restore(changes, body)
-            assert [os.path.basename(path) for path in result.restored] == ["kept", "here"]
+            assert [os.path.basename(path) for path in result.restored] == ["kept"]
+            assert [os.path.basename(path) for path in result.removed] == ["here"]
             assert result.left == ((str(work.cwd / "moved"), "was changed since, by a command or by you"),)
             assert (work.cwd / "kept").read_bytes() == b"old\r\n"
             assert stat.S_IMODE((work.cwd / "kept").stat().st_mode) == 0o755
             assert not (work.cwd / "made/here").exists()
             assert (work.cwd / "moved").read_text() == "3\n"
+
+    run(check())
+
+
+def test_undoing_goes_on_where_an_earlier_undoing_stopped(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws") as work:
+            changes: list[FileChange] = []
+
+            async def edit(old: str, new: str) -> None:
+                changes.extend((await work.call("edit", path="f", edits=[{"old": old, "new": new}])).files)
+
+            async def body(name: str) -> bytes:
+                return work.bodies[name]
+
+            file = work.cwd / "f"
+            file.write_text("1\n")
+            await work.call("read", path="f")
+            await edit("1", "2")
+            await edit("2", "3")
+            assert (await restore(changes[1:], body)).restored == (str(file),)
+            assert file.read_text() == "2\n"
+            assert (await restore(changes, body)).restored == (str(file),)
+            assert file.read_text() == "1\n"
+            assert await restore(changes, body) == Restored((), ())  # nothing is left to do
+            await work.call("read", path="f")
+            await edit("1", "4")
+            assert (await restore(changes, body)).restored == (str(file),)
+            assert file.read_text() == "1\n"
 
     run(check())
 
