@@ -39,7 +39,9 @@ async def turn_rows(agent: Agent) -> tuple[TurnRow, ...]:
                 said.append(await agent.session.body(name))
             except (Missing, Corrupt):
                 continue
-        text = "\n".join(message_text(b.message) for b in said if isinstance(b, MessageBody))
+        texts = [message_text(b.message) for b in said if isinstance(b, MessageBody)]
+        own = [text for text in texts if not text.startswith("I ran `")]  # what a person's own command said went along
+        text = "\n".join(own or texts)
         files = tuple(dict.fromkeys(c.path for c in turn.changes if c.before != c.after))
         rows.append(TurnRow(turn.turn, text, turn.state, turn.time, files))
     return tuple(rows)

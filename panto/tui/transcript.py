@@ -147,7 +147,9 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
             case e.CheckpointMade() | e.CheckpointInvalidated():
                 self._checkpoint(fact, event)
             case e.ApprovalGranted(rule=rule):
-                self.notice(f"allowed in this session: {rule}", "info")
+                last = self.items[-1] if self.items else None
+                if not (isinstance(last, NoticeItem) and rule in last.text):  # that it is saved says more
+                    self.notice(f"allowed in this session: {rule}", "info")
             case e.ModelChanged(model=model):
                 self._setting("model", model)
             case e.CwdChanged(cwd=cwd):

@@ -38,7 +38,10 @@ class Turns(PickerPanel):
         state = _STATES[row.state]
         right: list[Run] = [(f"{state}   " if state else "", self.palette.aside if gone else self.palette.attention),
                             (when, self.palette.aside)]  # fmt: skip
-        files = ", ".join(clean_line(path) for path in row.files[:4]) + (" …" if len(row.files) > 4 else "")
+        status = self.panto.now.status
+        folder = status.cwd.rstrip("/") + "/" if status is not None else ""
+        names = [clean_line(path.removeprefix(folder)) for path in row.files]
+        files = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         below = [("changed " + files, self.palette.aside)] if files else []
         return Entry(row, [("› ", self.palette.accent), (clean_line(row.text), style)], right, below)
 

@@ -81,7 +81,7 @@ def client() -> StubClient:
             SessionRow("c", "cccc", "Add a discount", "/tmp/shop", now - 270_000, "m", 3, 9, 0.1, forked_from="b"),
         ),
         AskPreview: _earlier(),
-        AskTurns: (TurnRow("t1", "Fix the total", "completed", 0, ("shop.py",)),
+        AskTurns: (TurnRow("t1", "Fix the total", "completed", 0, ("/tmp/shop/shop.py",)),
                    TurnRow("t2", "and the README", "superseded", 0), TurnRow("t3", "go on", "stopped", 0)),
         AskAgents: (AgentRow("x", "docs", "completed", "m:haiku"), AgentRow("y", "linter", "failed", "m:haiku")),
         AskSettings: IN_FORCE,
