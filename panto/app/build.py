@@ -185,6 +185,7 @@ class House(LocalClient):
 
     async def submit(self, op: Op) -> None:
         if isinstance(op, Shutdown) and self.loaded is not None:
+            await self.scheduler.park()  # turns and children stop where they are, not as calls that failed
             await self.loaded.close()  # while there are still agents for its last words
         if isinstance(op, Login):
             from panto.app import signing_in  # seldom

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from panto.tools.worker import WorkerPool
 
 
+ENDING_S = 2.0
+"""Seconds that a reload waits for the turns of what it takes away."""
+
+
 class Loaded(Struct):
     """One extension as it is now."""
 
@@ -89,6 +93,7 @@ class Extensions:
         self._install(spawner)
         self._spawner, self._sandbox = spawner, sandbox
         self._pool: WorkerPool | None = None
+        self._reloading = asyncio.Lock()
 
     def _install(self, spawner: Spawner) -> None:
         driver, shared = self.driver, self.client.scheduler.shared
@@ -219,30 +224,36 @@ class Extensions:
             hint="/extensions lists all, /extensions reload tries again", key=f"lua:{source.name}",
         )  # fmt: skip
 
-    def withdraw(self, owner: str) -> None:
-        """End everything of one extension."""
+    def withdraw(self, owner: str) -> asyncio.Task[None]:
+        """End everything of one extension; the task is done when the turns it had opened have ended."""
         self.registrations.withdraw(owner)
         for scope in [s for s in self.driver.scopes.values() if s.owner == owner]:
             self.driver.close_scope(scope)
-        scheduler = self.client.scheduler
-        scheduler.run_in_background(self.driver.loop.create_task(scheduler.end_owner((EXTENSION, owner))))
-        scheduler.run_in_background(self.driver.loop.create_task(self.desk.close_of(owner)))
         self.host.function("forget_modules")(owner)
+        ending = self.driver.loop.create_task(self._let_go(owner))
+        self.client.scheduler.run_in_background(ending)
+        return ending
+
+    async def _let_go(self, owner: str) -> None:
+        await self.client.scheduler.end_owner((EXTENSION, owner))
+        await self.jobs.close_of(owner)
+        await self.desk.close_of(owner)
 
     async def reload(self, settings: LuaSettings | None = None) -> None:
         """Withdraw all extensions and load them again from disk; running tasks of the old ones are cancelled.
 
         `settings`: what the config says by now (None: what it said).
         """
-        for owner in tuple(self.loaded):
-            self.withdraw(owner)
-        if settings is not None:
-            self.settings = settings
-            self._set_places()
-        self.loaded.clear()
-        await self._end_workers()
-        self.listeners.started = False
-        await self.load()
+        async with self._reloading:
+            if ending := [self.withdraw(owner) for owner in self.loaded]:
+                await asyncio.wait(ending, timeout=ENDING_S)
+            if settings is not None:
+                self.settings = settings
+                self._set_places()
+            self.loaded.clear()
+            await self._end_workers()
+            self.listeners.started = False
+            await self.load()
 
     async def switch(self, name: str, on: bool) -> None:
         """Switch one off or on for this session. Raises KeyError for an unknown name."""

@@ -344,13 +344,17 @@ class Scheduler:
         """End every job that this owner opened, and wait until they have really ended."""
         await asyncio.gather(*(job.close() for _, job in self._jobs_of(owner)))
 
-    async def close(self) -> None:
-        """Park everything and release every session."""
+    async def park(self) -> None:
+        """End all that runs, so that a later start continues it; nothing starts any more."""
         agents = tuple(self.agents.values())
         for agent in agents:
             agent.mailbox.closed = True
         await asyncio.gather(*(agent.mailbox.park() for agent in agents))
-        for agent in agents:
+
+    async def close(self) -> None:
+        """Park everything and release every session."""
+        await self.park()
+        for agent in tuple(self.agents.values()):
             agent.handles = 1
             await self.close_agent(agent)
         for task in tuple(self._tasks):

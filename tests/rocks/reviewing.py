@@ -71,6 +71,7 @@ class Crew(FakeModel):
         first = text_of(messages[0].get("content"))
         self.told.append((first.split("\n")[0][:80], len(messages)))
         results = [text_of(m.get("content")) for m in messages if m["role"] == "tool"]
+        results = [text for text in results if not text.startswith("Error: Not finished")]  # asked for again
         names = [tool["function"]["name"] for tool in request.body.get("tools") or ()]
         text, calls = self._act(first, results, names)
         return Reply(text, calls=calls, delay_s=self.delay_s)

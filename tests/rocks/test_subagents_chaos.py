@@ -12,7 +12,7 @@ import pytest
 
 from panto.schema import ops
 from panto.schema.errors import PantoError
-from panto.schema.events import ToolCallCompleted, ToolCallFailed, ToolCallStarted, ToolStepOpened
+from panto.schema.events import ModelStepStarted, ToolCallCompleted, ToolCallFailed, ToolCallStarted, ToolStepOpened
 from panto.schema.messages import Request
 from panto.schema.signals import Fact
 from tests.rocks.crew import child_call, inside, nothing_left, said
@@ -75,7 +75,8 @@ class Slots(Watch):
                 self._lent.pop(call, None)
             case _:
                 pass
-        self.held = max(self.held, len(self.now() - set(self._lent.values())))
+        if isinstance(update.event, ModelStepStarted):  # one whose call was stopped ends without going on
+            self.held = max(self.held, len(self.now() - set(self._lent.values())))
 
     def now(self) -> set[str]:
         """Whose turn runs; that of a closed agent is parked."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -62,23 +63,25 @@ def is_right(workflow: str, text: str, place: Path, faults: Mapping[str, str]) -
     assert found == {where: f"a fault of {angle}" for angle, where in faults.items()}
 
 
-def kill_after(process: subprocess.Popen[bytes], crew: Crew, requests: int, pause_s: float) -> None:
-    """Kill it a moment after so many requests have come in all, if it has not ended by itself."""
+def kill_after(process: subprocess.Popen[bytes], crew: Crew, requests: int, pause_s: float, number: int) -> None:
+    """Send it a signal a moment after so many requests have come in all, if it has not ended by itself."""
     until(lambda: len(crew.told) >= requests or process.poll() is not None)
     time.sleep(pause_s)
-    process.kill()
-    process.wait()
+    process.send_signal(number)
+    process.communicate()
 
 
-def killed_and_continued(home: Path, place: Path, workflow: str, kills: Sequence[int], pause_s: float) -> None:
-    """Run it as the model's call; kill it each time so many more requests have come; go on with it to the end."""
+def killed_and_continued(
+    home: Path, place: Path, workflow: str, kills: Sequence[tuple[int, int]], pause_s: float
+) -> None:
+    """Run it as the model's call; each time so many more requests have come, a signal; go on with it to the end."""
     faults = real_repository(place)
     with Crew(workflow, dict(INPUTS[workflow]), delay_s=0.05) as crew:
         configure(home, crew.url)
         arguments, done, before, primary = ["-p", "go"], set[str](), 0, ""
-        for more in kills:
+        for more, number in kills:
             with started(home, place, *arguments) as process:
-                kill_after(process, crew, before + more, pause_s)
+                kill_after(process, crew, before + more, pause_s, number)
             assert not {first for first, _ in crew.told[before:]} & done, "what was finished is not run again"
             primary = session_id(home, place)
             done, before = finished(home, primary), len(crew.told)
@@ -95,11 +98,16 @@ def killed_and_continued(home: Path, place: Path, workflow: str, kills: Sequence
             is_right(workflow, report["text"], place, faults)
 
 
-@pytest.mark.parametrize(("workflow", "requests"), [("review", 6), ("map", 7)])
+KILL, TERM = signal.SIGKILL, signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("workflow", "requests", "number"), [("review", 6, KILL), ("map", 7, KILL), ("review", 5, TERM)]
+)
 def test_a_workflow_that_is_killed_half_way_goes_on_where_it_was(
-    home: Path, place: Path, workflow: str, requests: int
+    home: Path, place: Path, workflow: str, requests: int, number: int
 ) -> None:
-    killed_and_continued(home, place, workflow, [requests], 0.05)
+    killed_and_continued(home, place, workflow, [(requests, number)], 0.05)
 
 
 @pytest.mark.long(sample=1)
@@ -107,7 +115,7 @@ def test_a_workflow_that_is_killed_half_way_goes_on_where_it_was(
 @pytest.mark.parametrize("seed", range(60))
 def test_a_workflow_that_is_killed_again_and_again_goes_on(home: Path, place: Path, seed: int) -> None:
     dice = random.Random(seed)
-    kills = [dice.randrange(1, 7) for _ in range(dice.randrange(1, 5))]
+    kills = [(dice.randrange(1, 7), dice.choice((KILL, KILL, TERM))) for _ in range(dice.randrange(1, 5))]
     killed_and_continued(home, place, dice.choice(["review", "map"]), kills, dice.random() * 0.15)
 
 
@@ -128,7 +136,7 @@ def test_a_persons_review_is_killed_named_and_continued_on_the_screen(home: Path
             enter(terminal, "/workflow:review")
             terminal.see("4 children")
             terminal.until(lambda: len(crew.told) >= 6, "reviewers")
-            terminal.signal(9)
+            terminal.signal(KILL)
             terminal.wait_end()
         primary = session_id(home, place)
         done, before = finished(home, primary), len(crew.told)

@@ -292,6 +292,11 @@ class JobTable:
         self.slots.pop(number, None)
         slot.release()
 
+    async def close_of(self, owner: str) -> None:
+        """End and free every job that an extension has left."""
+        left = [number for number, slot in self.slots.items() if slot.owner == owner]
+        await asyncio.gather(*map(self.close, left))
+
     async def _wait_first(self, task: LuaTask, ids: list[int], ms: float | None = None) -> int | None:
         assert self._driver is not None
         loop, mine = self._driver.loop, []
