@@ -109,6 +109,7 @@ class Registrations:
                 complete=values if complete else None,
             )  # fmt: skip
         )
+        self._tell()  # readers look at the commands again
 
     async def _run_command(self, owner: str, name: str, ref: int, arguments: str, context: CommandContext) -> None:
         scope = self._driver.scope(owner, context.agent, key=context.effect)

@@ -50,7 +50,7 @@ class Commands:
             "cost": lambda _rest: app.action_cost(),
             "diff": lambda _rest: app.action_changes(),
             "exit": lambda _rest: app.action_leave_now(),
-            "extensions": lambda _rest: app.action_extensions(),
+            "extensions": self._extensions,
             "help": lambda _rest: app.action_help(),
             "jobs": lambda _rest: app.action_jobs(),
             "login": lambda rest: app.link.start(sign_in(app, rest.partition(" ")[0])),
@@ -75,7 +75,7 @@ class Commands:
         """What may follow one of the screen's own commands, None where the engine is to be asked."""
         if name == "theme":
             return self._app.themes()
-        return None if name not in self._own or name == "login" else ()
+        return None if name not in self._own or name in ("extensions", "login") else ()
 
     def run(self, text: str, rows: tuple[CommandRow, ...]) -> bool:
         """Run a command as typed; False (and said so) when there is none of this name. Nothing is guessed."""
@@ -100,6 +100,12 @@ class Commands:
             self._app.link.submit(OpenSession(rest))
         else:
             self._app.action_sessions()
+
+    def _extensions(self, rest: str) -> None:
+        if rest:
+            self._app.link.submit(RunCommand(f"/extensions {rest}"))
+        else:
+            self._app.action_extensions()
 
     def _rewind(self, rest: str) -> None:
         if rest:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from panto.schema import ops
+from panto.schema import ops, queries
 from panto.schema.events import ExtensionAppended, ToolCallFailed
-from panto.schema.signals import Asked, ToolProgressed
+from panto.schema.signals import Asked, ContributionsChanged, ToolProgressed
 from panto.schema.view import CardView, TextView
 from tests.lua.home import home
 from tests.scheduler.house import scripted
@@ -329,6 +329,31 @@ def test_contributions_to_the_screen_come_and_go(tmp_path: Path) -> None:
             await at.extensions.switch("ext", False)
             assert at.house.client.contributions.themes == ()
             assert at.extensions.rows()[0].state == "off"
+
+    asyncio.run(work())
+
+
+def test_readers_are_told_to_look_again_when_a_command_comes_or_goes(tmp_path: Path) -> None:
+    code = "require('panto').ext.register_command { name = 'note', description = 'x', handler = function() end }"
+
+    async def work() -> None:
+        async with home(tmp_path, scripted({"text": "a"})) as at:
+            client = at.house.client
+            updates = client.subscribe()
+
+            async def told() -> None:
+                async with asyncio.timeout(30):
+                    async for update in updates:
+                        if isinstance(update, ContributionsChanged):
+                            return
+
+            at.write("notes", code)
+            await client.submit(ops.RunCommand("/extensions reload"))
+            assert "note" in [row.name for row in await client.ask(queries.AskCommands())]
+            await told()
+            await client.submit(ops.RunCommand("/extensions off notes"))
+            assert "note" not in [row.name for row in await client.ask(queries.AskCommands())]
+            await told()
 
     asyncio.run(work())
 
