@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Generic, Literal, TypeVar
 
 from panto.schema.contributions import Contributions, ExtensionRow
-from panto.schema.messages import Usage
 from panto.schema.signals import Fact, StatusChanged
 from panto.schema.value import Value
 
