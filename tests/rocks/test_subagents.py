@@ -105,6 +105,26 @@ def test_a_broken_profile_is_told_and_its_text_still_used(tmp_path: Path) -> Non
     inside(tmp_path, crew(child_call({"prompt": "x", "profile": "broken"}), child=child), work, settings=settings)
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_projects_profiles_count_only_where_the_project_is_trusted(tmp_path: Path, trusted: bool) -> None:
+    project = tmp_path / "work"
+    for folder, name in ((".claude/agents", "one"), (".agents/agents", "two"), (".panto/agents", "three")):
+        (project / folder).mkdir(parents=True)
+        (project / folder / f"{name}.md").write_text(f"---\nname: {name}\ndescription: from {folder}\n---\nBe {name}.")
+    (project / ".panto" / "agents" / "explore.md").write_text("---\nname: explore\ndescription: mine\n---\nMine.")
+    settings = {"places": {"project": str(project)} if trusted else {}}
+
+    async def work(at: Any) -> None:
+        tool = next(t for t in at.house.agent.tools() if t.name == "subagents.run")
+        offered = [line for line in tool.description.split("\n") if line.startswith("- ")]
+        assert ("- one: from .claude/agents" in offered) is trusted
+        assert ("- two: from .agents/agents" in offered) is trusted
+        assert ("- three: from .panto/agents" in offered) is trusted
+        assert ("- explore: mine" in offered) is trusted
+
+    inside(tmp_path, crew(), work, settings=settings)
+
+
 @pytest.mark.parametrize(
     ("task", "told"),
     [

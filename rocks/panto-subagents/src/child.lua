@@ -205,14 +205,15 @@ local function seen(child, event, limits)
   child.op.card:touch()
 end
 
-local LOOK_MS = 100 -- how often its events are read: what streams letter by letter is nobody's here
+-- How often its events are read: what streams letter by letter is nobody's here, and a crowd is looked at less often.
+local LOOK_MS, CROWD_MS = 100, 10
 
 -- Follow the turn to its end. Waiting for the end alone costs nothing for each delta.
 local function follow(child, limits)
   local job = child.job
   local settled = panto.spawn(function() job:await() end)
   while true do
-    local over = panto.wait({ settled }, LOOK_MS)
+    local over = panto.wait({ settled }, math.max(LOOK_MS, CROWD_MS * child.house.gate.running))
     local event = job:next_event()
     while event do
       child.heard = true
