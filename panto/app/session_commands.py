@@ -69,6 +69,8 @@ async def _with_store(ground: Ground, verb: str, use: Callable[[Store], Awaitabl
         elif store.notice and not mends:
             say_error(store.notice)
         return await use(store)
+    except BrokenPipeError:
+        raise  # whoever reads has had enough: not the store's trouble
     except OSError as e:
         raise StorageFailed(f"{e.filename or root}: {e.strerror}", WRITABLE) from None
     finally:

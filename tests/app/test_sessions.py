@@ -283,3 +283,13 @@ def test_a_damaged_store_is_brought_back_as_far_as_it_can_be_read(panto: Panto, 
     assert "found: the database file was damaged" in done.stdout
     assert panto("session", "repair", "store").stdout == "the store is whole, nothing to repair\n"
     assert panto("session", "list").returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["show", "export"])
+def test_a_reader_that_has_had_enough_is_no_trouble_of_the_store(panto: Panto, ask: Ask, verb: str) -> None:
+    id = ask("hi", reply=Reply("\n".join(f"line {at}" for at in range(30_000))))
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -c 10', "bash", *panto.argv("session", verb, id)], capture_output=True,
+        cwd=panto.cwd, env=panto.environ(), stdin=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+    assert done.stderr == b"" and len(done.stdout) == 10
