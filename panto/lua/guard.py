@@ -144,9 +144,14 @@ class Guard:
                     stuck_told = True
                     self._on_stuck(entry[2])
             if entry is not None and not self._limited:
-                self._limited = True
-                self._limit_memory(self._memory_kb << 11)
+                self._limit()
             time.sleep(TICK_S)
+
+    def _limit(self) -> None:
+        """Set the hard limit, unless there is more already: then nothing at all could be done any more."""
+        if self._gc(self._main, _LUA_GCCOUNT) < self._memory_kb << 1:
+            self._limited = True
+            self._limit_memory(self._memory_kb << 11)
 
     def _rest(self) -> None:
         number = self._number
