@@ -249,7 +249,7 @@ class ReasoningItem(Item):
         if self.started is not None:
             took = (look.now if self.streaming else self.ended or self.started) - self.started
         fact = units.seconds(took, whole=self.streaming) if took is not None and took >= 1 else ""
-        excerpt = _last_line(text) if self.streaming else clean_line(text[:600])
+        excerpt = clean_line(text[-600:].rstrip().rpartition("\n")[2] if self.streaming else text[:600])
         glyph: Run = (look.spinner, look.palette.accent) if self.streaming else (" ", NONE)
         if self.open and not self.streaming:
             glyph, excerpt = (look.glyphs.open, aside), ""
@@ -366,7 +366,10 @@ class ClosingItem(Item):
 
     def lines(self, look: Look) -> list[Line]:
         aside = look.palette.aside
-        facts = f" {look.glyphs.dot} ".join(self._facts)
+        kept = self._facts
+        while len(kept) > 1 and sum(width_of(fact) + 3 for fact in kept) + width_of(self._ended) > look.right:
+            kept = kept[1:]  # the cost is the last to go
+        facts = f" {look.glyphs.dot} ".join(kept)
         left: list[Run] = []
         if self._ended:
             left = [(look.glyphs.stopped, look.palette.attention), (" " + self._ended, aside)]
@@ -393,8 +396,3 @@ def _barred(text: str, look: Look, limit: int = 200) -> list[Line]:
         for segments, joint in wrap([(line, look.palette.text)], look.body - 3):
             rows.append(Line([bar, *segments], gutter=5, joint=joint))
     return rows
-
-
-def _last_line(text: str) -> str:
-    tail = text[-600:].rstrip()
-    return clean_line(tail[tail.rfind("\n") + 1 :])
