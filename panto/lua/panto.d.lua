@@ -429,7 +429,8 @@ function Component:alive() end
 function ext.register_tool(spec) end
 
 ---A slash command. `handler` is a task and gets what was typed after the name; the text it returns is shown. `args` says in
----the menu what may follow. `complete` (a task, 1 s) gives values for the argument so far.
+---the menu what may follow. `complete` (a task, 1 s) gives values for the argument so far. With a component, or progress,
+---it has a card; Escape asks it to end, as it does a tool's handler.
 ---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
 function ext.register_command(spec) end
 
