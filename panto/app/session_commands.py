@@ -16,7 +16,7 @@ from panto.app.config_edit import write_atomically
 from panto.app.ground import Ground
 from panto.app.paths import Paths
 from panto.app.saying import say_error
-from panto.schema.errors import Missing, StorageFailed, UsageError
+from panto.schema.errors import StorageFailed, UsageError
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -293,15 +293,10 @@ async def _verify(store: Store, ground: Ground, words: list[str], arguments: Arg
 
 async def _repair(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
     whole = words[0] == "store"
-    try:
-        done = await store.repair(words[0])
-    except Missing:
-        if not whole:
-            raise
-        print("the store is whole, nothing to repair")
-        return 0
+    done = await store.repair(words[0])
     if done.outcome == "intact":
-        print(f"{done.session[:12]}  intact, nothing to repair: {done.kept} commits")
+        intact = f"{done.session[:12]}  intact, nothing to repair: {done.kept} commits"
+        print("the store is whole, nothing to repair" if whole else intact)
         return 0
     for loss in done.lost:
         print(f"{'lost' if done.outcome == 'replaced' else 'found'}: {_where(loss)}{loss.text}")
