@@ -287,7 +287,7 @@ def _failed(call: Call, event: e.ToolCallFailed, outcome: ToolOutcome | None) ->
             call.settle("unknown", outcome, words.get(event.cause, message))
         return
     if event.cls == "permission_denied":
-        by_person = call.held and event.cause == "tool" and not event.unattended
+        by_person = call.held and call.started is None and event.cause == "tool" and not event.unattended
         if event.unattended:
             said = "nobody was there to ask"
         elif by_person:

@@ -190,18 +190,24 @@ def test_who_said_no_is_told_apart() -> None:
         ("person", True, {}),
         ("rule", False, {}),
         ("nobody", False, {"unattended": True}),
+        ("tool", True, {}),
     ):
         stage = Stage()
         stage.script.prompt("run")
         (call,) = stage.script.answer("", [("bash", {"command": "rm -rf build"})])
         if held:
             stage.script.fact(e.ToolCallHeld(stage.script.run, call, "approval", NOTHING))
-        stage.script.fail(call, "permission_denied", "denied by a rule" if name == "rule" else "", **more)
+        if name == "tool":  # what was allowed by the person
+            stage.script.fact(e.ToolCallApproved(stage.script.run, call, NOTHING, "person"))
+            stage.script.start(call)
+        why = {"rule": "denied by a rule", "tool": "10.0.0.1 is private"}.get(name, "")
+        stage.script.fail(call, "permission_denied", why, **more)
         said[name] = stage.rows()[2].rpartition("   ")[2].strip()
     assert said == {
         "person": "not run: you said no",
         "rule": "not run: denied by a rule",
         "nobody": "not run: nobody was there to ask",
+        "tool": "not run: 10.0.0.1 is private",
     }
 
 
