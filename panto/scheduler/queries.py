@@ -86,7 +86,7 @@ async def answer(client: LocalClient, query: Query[Any]) -> object:
         case queries.AskStatus():
             return client.find(query.agent).status()
         case queries.AskSessions():
-            return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit, all=not query.cwd)
+            return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit)
         case queries.AskPreview():
             return await shared.store.history(query.session, None, query.limit)
         case queries.AskModels():

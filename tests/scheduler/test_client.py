@@ -232,7 +232,7 @@ def test_a_mode_of_the_run_is_not_recorded_and_ends_with_it_or_when_a_person_cho
             assert at.agent.mode == "plan"
             at.seen.clear()
             await at.client.submit(ops.SetMode("yolo"))
-            await asyncio.sleep(0)
+            await at.until(lambda: any(isinstance(u, StatusChanged) for u in at.seen))
             assert [u.mode for u in at.seen if isinstance(u, StatusChanged)] == ["yolo"]
         async with house(tmp_path, scripted(), mode="ask", resume=id) as at:
             assert at.agent.mode == "yolo"  # chosen in the session, it belongs to it

@@ -417,24 +417,25 @@ def test_every_status_told_while_a_turn_runs_says_so(tmp_path: Path) -> None:
         bad = {"error": {"kind": "invalid_request", "status": 400, "message": "no"}}
         async with house(tmp_path, scripted({"text": "One."}, bad, {"text": "Two."}, {"text": "Three."})) as at:
 
-            def told() -> list[tuple[bool, bool]]:
-                said = [(u.busy, u.parked) for u in at.seen if isinstance(u, StatusChanged)]
-                at.seen.clear()
-                return said
+            def said() -> list[tuple[bool, bool]]:
+                return [(u.busy, u.parked) for u in at.seen if isinstance(u, StatusChanged)]
 
-            at.seen.clear()
+            async def told() -> list[tuple[bool, bool]]:
+                await at.until(lambda: said() and not said()[-1][0])
+                found = said()
+                at.seen.clear()
+                return found
+
+            await at.client.submit(ops.Rename("named"))  # else the prompt names it, whenever that is told
+            await told()
             await at.prompt("first")
-            await asyncio.sleep(0)
-            *during, after = told()
+            *during, after = await told()
             assert during and set(during) == {(True, False)} and after == (False, False)
             await at.prompt("fails")
-            await asyncio.sleep(0)
-            *during, after = told()
+            *during, after = await told()
             assert set(during) <= {(True, False)} and after == (False, True)
             await at.client.submit(ops.Continue())
-            await at.rest()
-            await asyncio.sleep(0)
-            *during, after = told()
+            *during, after = await told()
             assert during and set(during) == {(True, False)} and after == (False, False)
 
     asyncio.run(main())
