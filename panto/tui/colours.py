@@ -54,7 +54,7 @@ class Palette:
     """What each meaning looks like. The last group are grounds: they set a background and nothing else.
 
     `hex` holds the plain colour of each meaning ("#6cb6ff", or "ansi_blue" for the sixteen, "" for the terminal's own)
-    for style sheets; `syntax` the styles of code by kind (keyword, string, number, comment, name).
+    for style sheets; `syntax` the styles of code by kind (keyword, string, number, comment, name, and a diff's rows).
     """
 
     name: str
@@ -159,6 +159,8 @@ def custom(
             "number": Style(color=known["number"]),
             "comment": Style(color=known["comment"], italic=True),
             "name": Style(color=known["name"]),
+            "added": styles["added"],
+            "removed": styles["wrong"],
         },
         hex=known,
     )
@@ -218,6 +220,8 @@ def _sixteen() -> Palette:
             "number": Style(color="cyan"),
             "comment": Style(color="bright_black"),
             "name": Style(color="blue"),
+            "added": Style(color=names["added"]),
+            "removed": Style(color=names["wrong"]),
         },
         hex={"text": "", "ground": "", **{meaning: f"ansi_{colour}" for meaning, colour in names.items()}},
     )

@@ -110,7 +110,7 @@ class Terminal:
         if b"\x1b[?2026$p" in data:
             os.write(self._fd, b"\x1b[?2026;2$y")
         if b"\x1b[6n" in data:
-            os.write(self._fd, b"\x1b[1;1R")
+            os.write(self._fd, b"\x1b[2;2R")  # behind the one sign that panto writes to see how wide it is
 
     def quiet(self, seconds: float = 0.4, longest: float = 60) -> None:
         """Drains until nothing has come for so long."""

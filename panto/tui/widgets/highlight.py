@@ -93,8 +93,12 @@ def colour(code: str, lexer: Lexer) -> Coloured:
 
 @lru_cache(maxsize=1024)
 def _kind(token: Any) -> str:
-    from pygments.token import Comment, Keyword, Name, Number, Operator, String, Token
+    from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, Token
 
+    if token in Generic.Deleted or token in Generic.Inserted:
+        return "removed" if token in Generic.Deleted else "added"
+    if token in Generic.Heading or token in Generic.Subheading:
+        return "name"
     if token in Comment:
         return "comment"
     if token in Keyword or token is Operator.Word:

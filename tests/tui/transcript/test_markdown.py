@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panto.tui.colours import GLYPHS, palette
+from panto.tui.widgets.highlight import colour, lexer_named
 from panto.tui.widgets.lines import Line, Look
 from panto.tui.widgets.markdown import Document
 from tests.tui.transcript.dump import shown
@@ -124,3 +125,10 @@ def test_what_looked_like_a_beginning_and_was_none_changes_nothing() -> None:
     same("[m]: # head\n", [1, 1, 4])
     same("<\t# head\n", [1])
     same("~~~\nopen\n ", [1, 3])
+
+
+def test_the_rows_of_a_diff_in_a_fence_have_the_colours_of_a_diff() -> None:
+    lexer = lexer_named("diff")
+    assert lexer is not None
+    kinds = [kind for line in colour("-old\n+new\n same\n", lexer) for _, kind in line]
+    assert kinds[:2] == ["removed", "added"] and set(kinds[2:]) <= {""}
