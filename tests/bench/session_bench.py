@@ -173,7 +173,7 @@ def folds(root: Path) -> None:
 def memory(root: Path) -> None:
     async def retained(count: int) -> int:
         store = await Store.open(root / str(count))
-        session = await store.create(cwd="/w")
+        session = await store.create(cwd="/w", title="kept")
         id = session.id
         await session.close()
         session = await store.open_session(id)
