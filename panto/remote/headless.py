@@ -228,7 +228,7 @@ class Run:
     def _tell(self, record: Record) -> None:
         """A record of the session; people read what concerns them on stderr."""
         kind = record["type"]
-        if kind == "question" and "agent" not in record:
+        if kind == "question":  # also one of a child's: whoever holds the call gets the answer
             self._questions[str(record["id"])] = str(record["kind"])
             if not self._stdin_open:
                 self._start(self._decline())

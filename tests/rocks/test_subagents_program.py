@@ -16,6 +16,7 @@ import pytest
 from panto.session import Store
 from tests.e2e.killed import environment, panto, records, session_id, started, until
 from tests.e2e.terminal import Terminal
+from tests.fake_model import Reply, Request
 from tests.rocks.reviewing import Crew, configure, functions, real_repository
 
 INPUTS: Mapping[str, dict[str, str]] = {
@@ -153,4 +154,49 @@ def test_a_persons_review_is_killed_named_and_continued_on_the_screen(home: Path
         for where in faults.values():
             file, line = where.split(":")
             assert f'"file":"{file}","line":{line}' in shown.replace(" ", "").replace("\\", ""), where
+        assert not crew.refusals
+
+
+class Asking(Crew):
+    """Its one child wants to run a command."""
+
+    def _choose(self, request: Request) -> Reply:
+        messages = request.body["messages"]
+        names = [tool["function"]["name"] for tool in request.body["tools"]]
+        run = next((name for name in names if name.endswith("subagents_run")), "")
+        if any(m["role"] == "tool" for m in messages):
+            return Reply("done")
+        if run:
+            return Reply(calls=[(run, {"tasks": [{"prompt": "make it", "profile": "worker"}]})])
+        return Reply(calls=[("bash", {"command": "touch made"})])
+
+
+def test_a_program_answers_what_a_child_asks(home: Path, place: Path) -> None:
+    with Asking("", {}) as crew:
+        configure(home, crew.url)
+        argv = [sys.executable, "-m", "panto", "-p", "--input", "stream-json", "--output", "stream-json"]
+        process = subprocess.Popen(
+            argv, cwd=place, env=environment(home), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps({"type": "prompt", "text": "go"}) + "\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                record = json.loads(line)
+                if record["type"] == "question":
+                    assert record["agent"] and record["tool"] == "bash"
+                    answer = {"type": "answer", "id": record["id"], "decision": "once"}
+                    process.stdin.write(json.dumps(answer) + "\n")
+                    process.stdin.flush()
+                if record["type"] == "turn_ended":
+                    break
+            process.stdin.close()
+            process.stdout.read()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close() if process.stdout else None
+        assert (place / "made").exists()
         assert not crew.refusals
