@@ -32,7 +32,7 @@ _DELIMITER = re.compile(r"\w+|'\w+'|\"\w+\"")
 _OPENINGS = re.compile(rb"\\.|\$\(|`|[<>]\(", re.DOTALL)
 
 
-def _nodes(node: Node) -> Iterator[Node]:
+def nodes(node: Node) -> Iterator[Node]:
     stack = [node]
     while stack:
         here = stack.pop()
@@ -47,7 +47,7 @@ def unread(root: Node, source: bytes) -> bool:
     literal = bytearray(len(source))
     openings: set[int] = set()
     quoted: list[tuple[int, int]] = []
-    for node in _nodes(root):
+    for node in nodes(root):
         if _misread(node, source):
             return True
         if node.type in ("raw_string", "ansi_c_string", "comment"):
@@ -101,7 +101,7 @@ def _misread(node: Node, source: bytes) -> bool:
 def _splits(node: Node, source: bytes) -> bool:
     """Whether `[ … ]`, to bash a command like others, would end at an operator that the grammar reads as part of it."""
     text = bytearray(source[node.start_byte : node.end_byte])
-    for inner in _nodes(node):
+    for inner in nodes(node):
         if inner.type in ("string", "raw_string", "ansi_c_string", "command_substitution", "expansion"):
             start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
             text[start:end] = b"x" * (end - start)

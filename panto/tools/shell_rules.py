@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from panto.tools.shell_doubts import text_of, unread
+from panto.tools.shell_sums import unseen, works_out
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -59,11 +60,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All simple commands of a command line, in order, and why it may do more than they say."""
+    """All simple commands of a command line, in order, and why it may do more than they say.
+
+    `counts`: it counts with variables, which is harmless only where nothing else sets them.
+    """
 
     commands: tuple[Command, ...]
     problems: tuple[str, ...] = ()
     parsed: bool = True
+    counts: bool = False
 
 
 @dataclass(slots=True)
@@ -101,7 +106,14 @@ def parse(text: str) -> Script:
     if unread(root, source):
         reading.parsed = False
         reading.problems.append("has a part that cannot be read")
-    return Script(tuple(reading.commands), tuple(dict.fromkeys(reading.problems)), reading.parsed)
+    doubtful, counts = works_out(root)
+    if doubtful:
+        reading.parsed = False
+        reading.problems.append("works out text as a sum or a name, which can run commands")
+    for name in unseen(root):
+        reading.parsed = False
+        reading.problems.append(f"sets {name}, which bash runs by itself")
+    return Script(tuple(reading.commands), tuple(dict.fromkeys(reading.problems)), reading.parsed, counts)
 
 
 def _walk(node: Node, reading: _Reading, depth: int, piped: bool) -> None:

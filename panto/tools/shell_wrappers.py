@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from panto.tools import shell_sed
 from panto.tools.shell_rules import Command, Script, Word, parse
 
 _DEPTH = 8
@@ -48,6 +49,8 @@ def _units(command: Command, depth: int) -> Iterator[Unit]:
     if not name or depth > _DEPTH:
         yield Unit(command, runs=True, hidden=True, spell=_NEVER.spell)
         return
+    if any(_RUN_BY.match(word.text) for word in command.assigned):
+        yield Unit(command, runs=True, hidden=True, spell=_NEVER.spell)
     found = _found(name, command)
     if found is None:
         yield Unit(command)
@@ -68,6 +71,11 @@ class _Found:
 
 
 _UNKNOWN = _Found(hidden=True)
+_RUN_BY = re.compile(
+    r"(GIT_(SSH(_COMMAND)?|EXTERNAL_DIFF|PAGER|(SEQUENCE_)?EDITOR|ASKPASS|PROXY_COMMAND|CONFIG\w*|DIR|EXEC_PATH|TEMPLATE_DIR)"
+    r"|\w*PAGER|\w*EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|BASH_ENV|ENV|PS4|SHELL|LD_\w+)="
+)
+"""Variables whose text a program runs, or loads code by."""
 _NEVER = _Found(hidden=True, spell=1_000_000)
 """An expansion may bring in anything: no rule with a wildcard means that."""
 _BASHES = frozenset(("bash", "rbash"))
@@ -85,7 +93,7 @@ _OPAQUE = frozenset((
     "eval", "source", ".", "trap", "enable", "alias", "bind", "complete", "mapfile", "readarray", "fc", "hash",
     "ssh", "su", "at", "batch", "crontab", "systemd-run", "nsenter", "chroot", "runuser", "pkexec", "sg", "newgrp",
     "tmux", "screen", "script", "parallel", "entr", "watchexec", "run-parts", "start-stop-daemon", "dbus-launch",
-    "vim", "vi", "nvim", "emacs", "ed", "ex", "npx", "bunx", "uvx", "pipx", "busybox", "toybox", "rlwrap",
+    "compgen", "vim", "vi", "nvim", "emacs", "ed", "ex", "npx", "bunx", "uvx", "pipx", "busybox", "toybox", "rlwrap",
     "capsh", "unshare", "bwrap", "firejail", "proot", "fakeroot",
 ))  # fmt: skip
 """Programs that run what their arguments or files say, in ways that are not read here."""
@@ -128,36 +136,63 @@ def _text(word: Word, shell: str) -> _Found:
     """The commands of a text that a shell is given."""
     script = parse(word.text)
     alike = shell in _BASHES or (shell in _PLAIN_SHELLS and not _BASH_ONLY.search(word.text))
-    return _Found(script.commands, hidden=bool(script.problems) or not word.fixed or not alike)
+    return _Found(script.commands, hidden=bool(script.problems) or script.counts or not word.fixed or not alike)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """How a command that runs the rest of its line looks: options with a value, leading operands, NAME=VALUE words.
+    """How a command that runs the rest of its line looks: options with a value, options without, leading operands,
+    NAME=VALUE words. Any other option, one cut short too, leaves open what is run.
 
     `open`: it adds nothing of its own, so that what it runs may be judged in its place. `more`: it appends words.
     """
 
     valued: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     operands: int = 0
     assigns: bool = False
     open: bool = False
     more: bool = False
 
+    def option(self, word: str) -> bool | None:
+        """Whether an option takes the next word as its value; None: it is not known."""
+        name, equals, _ = word.partition("=")
+        if word.startswith("--"):
+            return None if name not in self.valued | self.flags else name in self.valued and not equals
+        for index, letter in enumerate(word[1:], 1):
+            if f"-{letter}" in self.valued:
+                return index == len(word) - 1
+            if f"-{letter}?" in self.flags:
+                return False  # the rest, if any, is its value
+            if f"-{letter}" not in self.flags and not (letter.isdigit() and "-0-9" in self.flags):
+                return None
+        return False
 
-def _prefix(valued: str = "", operands: int = 0, **flags: bool) -> _Prefix:
-    return _Prefix(frozenset(valued.split()), operands, **flags)
+
+def _prefix(valued: str = "", flags: str = "", operands: int = 0, **more: bool) -> _Prefix:
+    return _Prefix(frozenset(valued.split()), frozenset(flags.split()), operands, **more)
 
 
-_XARGS = "-I -n -P -L -d -E -s -a --arg-file --delimiter --max-args --max-procs --replace --max-lines"
+_XARGS = "-I -n -P -L -d -E -s -a --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"
+_XARGS_FLAGS = (
+    "-0 -r -t -p -x -o -i? -l? -e? --null --no-run-if-empty --verbose --interactive --exit --open-tty --show-limits"
+    " --replace --max-lines --eof"
+)
 _SUDO = "-u -g -h -p -C -r -t -T -U -D -R --user --group"
 _PREFIXES: dict[str, _Prefix] = {
-    "env": _prefix("-u --unset", assigns=True, open=True), "command": _prefix(open=True), "builtin": _prefix(open=True),
-    "exec": _prefix("-a", open=True), "coproc": _prefix(open=True), "time": _prefix("-f", open=True),
-    "nohup": _prefix(open=True), "setsid": _prefix(open=True), "nice": _prefix("-n --adjustment", open=True),
-    "ionice": _prefix("-c -n", open=True), "stdbuf": _prefix("-i -o -e", open=True),
-    "timeout": _prefix("-s --signal -k --kill-after", operands=1, open=True),
-    "xargs": _prefix(_XARGS, open=True, more=True), "sudo": _prefix(_SUDO, assigns=True), "doas": _prefix("-u -C"),
+    "env": _prefix("-u --unset -C --chdir", "-i --ignore-environment -0 --null -v --debug", assigns=True, open=True),
+    "command": _prefix("", "-p -v -V", open=True), "builtin": _prefix(open=True),
+    "exec": _prefix("-a", "-c -l", open=True), "coproc": _prefix(open=True),
+    "time": _prefix("-f --format", "-p -v -q --portability --verbose --quiet", open=True),
+    "nohup": _prefix(open=True), "setsid": _prefix("", "-c -f -w --ctty --fork --wait", open=True),
+    "nice": _prefix("-n --adjustment", "-0-9", open=True),
+    "ionice": _prefix("-c -n --class --classdata", "-t --ignore", open=True),
+    "stdbuf": _prefix("-i -o -e --input --output --error", open=True),
+    "timeout": _prefix(
+        "-s --signal -k --kill-after", "-v -p -f --verbose --preserve-status --foreground", operands=1, open=True
+    ),
+    "xargs": _prefix(_XARGS, _XARGS_FLAGS, open=True, more=True),
+    "sudo": _prefix(_SUDO, assigns=True), "doas": _prefix("-u -C"),
     "chrt": _prefix(operands=1), "taskset": _prefix(operands=1), "flock": _prefix("-w -E", operands=1),
     "strace": _prefix("-e -o -p -s -E -u"), "ltrace": _prefix("-e -o -p -s -u"), "valgrind": _prefix(),
     "watch": _prefix("-n --interval"), "unbuffer": _prefix(), "caffeinate": _prefix("-t -w"), "torsocks": _prefix(),
@@ -170,7 +205,7 @@ def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -
     rest = list(words)
     assigned: list[Word] = []
     operands = prefix.operands
-    optional = True
+    optional, clear = True, True
     while rest:
         word = rest[0]
         if not word.fixed:
@@ -180,11 +215,11 @@ def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -
         elif optional and word.text == "--":
             optional = False
             rest.pop(0)
-        elif optional and word.text.startswith(("-S", "--split-string")):
-            return _UNKNOWN
         elif optional and word.text.startswith("-") and len(word.text) > 1:
             rest.pop(0)
-            value = rest.pop(0).text if word.text in prefix.valued and rest else ""
+            follows = prefix.option(word.text)
+            clear = clear and follows is not None
+            value = rest.pop(0).text if follows and rest else ""
             if prefix.more and word.text.startswith(("-I", "-i", "--replace")):
                 mark = value or word.text.partition("=")[2] or word.text[2:] * (word.text[1] != "-") or "{}"
                 rest = [Word(w.text, w.fixed and mark not in w.text) for w in rest]
@@ -194,11 +229,11 @@ def _after_options(words: tuple[Word, ...], prefix: _Prefix, command: Command) -
         else:
             break
     if not rest:
-        return _Found()
+        return _Found() if clear else _UNKNOWN
     if prefix.more:
         rest.append(Word("…", fixed=False))
     inner = Command(tuple(rest), tuple(assigned), input=command.input, piped=command.piped)
-    return _Found((inner,), hidden=not prefix.open)
+    return _Found((inner,), hidden=not (prefix.open and clear))
 
 
 def _runner(verb: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
@@ -230,14 +265,18 @@ def _find(words: tuple[Word, ...], command: Command) -> _Found | None:
             out.append(Command(tuple(Word(w.text, w.fixed and "{}" not in w.text) for w in words[index + 1 : end])))
             index = end
         index += 1
+    changes = next((index for index, word in enumerate(words) if _FIND_CHANGES.fullmatch(word.text)), None)
+    if changes is not None:
+        return _Found(tuple(out), hidden=True, spell=changes + 2)
     return _Found(tuple(out)) if out else None
 
 
-_GIT_RUNS = frozenset(("-c", "--config-env", "--exec-path"))
+_FIND_CHANGES = re.compile(r"-(delete|fprintf?|fprint0|fls)")
+_GIT_RUNS = frozenset(("-c", "--config-env", "--exec-path", "--git-dir"))
 _GIT_SUBCOMMANDS = {
     "bisect": ("run",), "submodule": ("foreach",), "rebase": ("-x", "--exec", "-i", "--interactive"),
     "filter-branch": (), "difftool": (), "mergetool": (), "for-each-repo": (), "hook": (), "daemon": (), "shell": (),
-    "grep": ("-O", "--open-files-in-pager"), "archive": ("--exec", "--remote"), "config": (), "send-email": (),
+    "grep": ("-O", "--open-files-in-pager"), "archive": ("--exec", "--remote", "-o"), "config": (), "send-email": (),
     "clone": ("-u", "--upload-pack", "-c", "--config", "--template"), "fetch": ("--upload-pack",),
     "pull": ("--upload-pack",), "push": ("--receive-pack", "--exec"), "ls-remote": ("--upload-pack", "--exec"),
     "diff": ("--ext-diff",), "log": ("--ext-diff",), "show": ("--ext-diff",), "init": ("--template",),
@@ -258,10 +297,10 @@ def _git(words: tuple[Word, ...], command: Command) -> _Found | None:
     if index < len(words) and not words[index].fixed:
         return _NEVER
     name = words[index].text if index < len(words) else ""
-    triggers = _GIT_SUBCOMMANDS.get(name)
+    triggers = _GIT_SUBCOMMANDS.get(name, ("--output",))
     if triggers == ():
         return _Found(hidden=True, spell=index + 2)
-    return _triggered(words, triggers, index + 1) if triggers else None
+    return _triggered(words, (*triggers, "--output"), index + 1)
 
 
 def _option_runs(*triggers: str) -> Callable[[tuple[Word, ...], Command], _Found | None]:
@@ -274,34 +313,54 @@ def _triggered(words: tuple[Word, ...], triggers: tuple[str, ...], start: int) -
     for index, word in enumerate(words[start:], start):
         if not word.fixed and word.text.startswith(("$", "`", "{")):
             return _NEVER
-        for trigger in triggers:
-            bundled = len(trigger) == 2 and word.text.startswith(trigger)
-            if word.text == trigger or word.text.startswith(trigger + "=") or bundled:
-                return _Found(hidden=True, spell=index + 2)
+        if any(_is(word.text, trigger) for trigger in triggers):
+            return _Found(hidden=True, spell=index + 2)
     return None
 
 
-_SED_RUNS = re.compile(r"(^|[;{}\d$/,\s])[ewWrR](\s|$)|[/|#,@]\w*[ew]\w*(\s|;|\}|$)")
+def _is(word: str, trigger: str) -> bool:
+    """Whether a word is this option: long ones may be cut short, short ones stand among others (`-avze`)."""
+    if trigger.startswith("--"):
+        given = word.partition("=")[0]
+        return len(given) > 2 and trigger.startswith(given)
+    if trigger.startswith("-") and len(trigger) <= 3:
+        return re.match(r"-[A-Za-z0-9]*" + trigger[1:], word) is not None
+    return word in (trigger, f"-{trigger}") or word.startswith((f"{trigger}=", f"-{trigger}="))
 
 
 def _sed(words: tuple[Word, ...], command: Command) -> _Found | None:
-    """sed: its scripts may run commands (e) and write files (w); only those that clearly do neither are let pass."""
-    for word in words:
-        if not word.fixed:
-            return _NEVER
-        if word.text.startswith(("-f", "--file")):
-            return _UNKNOWN
-        if not word.text.startswith("-") and _SED_RUNS.search(word.text):
-            return _UNKNOWN
-    return None
+    """sed: its scripts may run commands and write files; only those that clearly do neither are let pass."""
+    if not all(word.fixed or not word.text.startswith(("$", "`", "{", "-")) for word in words):
+        return _NEVER
+    first = next((word for word in words if not word.text.startswith("-")), None)
+    if first is not None and not first.fixed:
+        return _NEVER
+    return None if shell_sed.harmless([word.text for word in words]) else _UNKNOWN
 
 
+def _tar(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """tar: its first word may be options without a dash."""
+    if words and words[0].fixed and re.fullmatch(r"[A-Za-z]*[IF][A-Za-z]*", words[0].text):
+        return _UNKNOWN
+    return _triggered(words, _TAR, 0)
+
+
+def _uniq(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """uniq: a second file is written."""
+    plain = [word for word in words if not word.text.startswith("-") and not word.text.isdigit()]
+    return _UNKNOWN if len(plain) > 1 else None
+
+
+_TAR = (
+    "--to-command", "--checkpoint-action", "-I", "--use-compress-program", "-F", "--info-script",
+    "--new-volume-script", "--rsh-command", "--rmt-command",
+)  # fmt: skip
 _FD = ("-x", "--exec", "-X", "--exec-batch")
 _READERS: dict[str, Callable[[tuple[Word, ...], Command], _Found | None]] = {
     "find": _find, "gfind": _find, "git": _git, "sed": _sed, "gsed": _sed,
     "fd": _option_runs(*_FD), "fdfind": _option_runs(*_FD),
-    "tar": _option_runs("--to-command", "--checkpoint-action", "-I", "--use-compress-program", "-F", "--info-script"),
-    "rg": _option_runs("--pre", "--hostname-bin"), "sort": _option_runs("--compress-program"),
+    "tar": _tar, "gtar": _tar, "uniq": _uniq, "man": _option_runs("-P", "--pager", "-H", "--html"),
+    "rg": _option_runs("--pre", "--hostname-bin"), "sort": _option_runs("--compress-program", "-o", "--output"),
     "zip": _option_runs("-TT", "--unzip-command"), "split": _option_runs("--filter"),
     "rsync": _option_runs("-e", "--rsh", "--rsync-path"), "scp": _option_runs("-S", "-o"),
     "go": _option_runs("-exec", "-toolexec", "run", "generate"), "cargo": _option_runs("run", "--config"),
