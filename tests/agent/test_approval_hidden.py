@@ -8,8 +8,8 @@ from panto.agent.approval import Allow, ApprovalRequest, Policy, Rule, Verdict, 
 
 NAMES = (
     "git", "echo", "printf", "test", "read", "let", "declare", "typeset", "export", "unset", "wait", "sed", "sort",
-    "tar", "find", "uniq", "split", "env", "xargs", "exec", "timeout", "nice", "ionice", "stdbuf", "time", "rsync", "fd",
-    "go", "man", "zip", "readonly", "set", "ls", "cat", "mapfile", "getopts", "[",
+    "tar", "find", "uniq", "split", "env", "xargs", "exec", "timeout", "nice", "ionice", "stdbuf", "time", "rsync",
+    "fd", "go", "man", "zip", "readonly", "set", "ls", "cat", "mapfile", "getopts", "[",
 )  # fmt: skip
 GENEROUS = Policy("ask", tuple(Rule.parse(f"bash({name} *)") for name in NAMES), workspace="/ws")
 FORBIDDING = Policy("yolo", (Rule.parse("bash(boom *)", "deny"),), workspace="/ws")
