@@ -32,6 +32,7 @@ local panto = {}
 ---A record as in stream-json: `type`, and what belongs to it; "turn_ended" is the last.
 ---  turn_started; step_started { step }, step_ended { step, usage, cost }; text_delta { text }, reasoning_delta { text }
 ---  tool_call { id, name, arguments }, tool_result { id, name, status, text, … }, progress { call, view }
+---  question { id, kind, tool, arguments, … }, approved { id }
 ---  message { role, text, … }, notice, retry { wait_s, … }, reset { generation }: the deltas of this step do not count
 ---  turn_ended { status, text, usage, cost, error? }
 ---@class panto.Event

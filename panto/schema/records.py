@@ -18,6 +18,7 @@ from panto.schema.events import (
     RunCreated,
     RunEnded,
     ToolCallAnswered,
+    ToolCallApproved,
     ToolCallCompleted,
     ToolCallFailed,
     ToolCallHeld,
@@ -156,6 +157,8 @@ class Recorder:
                     yield {"type": "tool_call", "id": binding.call, "name": binding.name, "arguments": given}
             case ToolCallHeld(call=call) if isinstance(fact.body, Question):
                 yield _question(call, fact.body)
+            case ToolCallApproved(call=call):
+                yield {"type": "approved", "id": call}
             case ToolCallCompleted() | ToolCallAnswered() | ToolCallFailed() as event:
                 yield _result(event, fact.body)
             case RunEnded() as event:

@@ -518,6 +518,7 @@ def test_a_program_holds_a_conversation_and_answers_questions(panto: Panto, fake
         say(type="nonsense")
         assert "nonsense" in until("notice")["text"]
         say(type="answer", id=question["id"], decision="once")
+        assert until("approved")["id"] == question["id"]
         assert until("tool_result")["status"] == "ok"
         assert until("turn_ended")["status"] == "completed"
         assert (panto.cwd / "x").read_text() == "y"

@@ -112,3 +112,28 @@ def test_children_of_a_call_that_was_left_in_the_middle_go_on_with_it(tmp_path: 
         await at.house.rest()
 
     inside(tmp_path, crew(child=quick), later, resume=primary)
+
+
+def test_a_child_whose_question_was_answered_is_not_shown_to_ask_any_more(tmp_path: Path) -> None:
+    def two_calls(request: Request) -> Mapping[str, Any]:
+        return {"calls": [{"name": "bash", "arguments": {"command": f"sleep {n}"}} for n in (60, 61)]}
+
+    async def work(at: Any) -> None:
+        def card() -> str:
+            views = [record["view"] for record in at.house.records() if record["type"] == "progress"]
+            return repr(views[-1]) if views else ""
+
+        def asked() -> list[Any]:
+            return [record for record in at.house.records() if record["type"] == "question"]
+
+        await at.house.client.submit(ops.Prompt("go"))
+        await at.house.until(lambda: len(asked()) == 2 and "asks: bash sleep" in card())
+        first, second = asked()
+        await at.house.client.submit(ops.Decide(first["id"], "once", agent=first["agent"]))
+        await at.house.until(lambda: "asks: bash sleep 61" in card())
+        await at.house.client.submit(ops.Decide(second["id"], "once", agent=second["agent"]))
+        await at.house.until(lambda: "asks:" not in card() and "bash sleep 61" in card())
+        await at.house.client.submit(ops.Interrupt())
+        await at.house.rest()
+
+    inside(tmp_path, crew(child_call("go"), child=two_calls), work, mode="ask")

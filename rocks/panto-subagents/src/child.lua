@@ -17,6 +17,7 @@ function M.new(op, spec, key)
   child.id = spec.session_id or child:derive()
   child.row = op.card:add(spec.name, spec.model)
   child.spent = { steps = 0, tokens = 0, cost = 0, seconds = 0 }
+  child.open = {} -- its questions that wait for an answer: call -> what it asks
   op.children[#op.children + 1] = child
   return child
 end
@@ -184,9 +185,15 @@ local function seen(child, event, limits)
   if kind == 'tool_call' then
     row.state, row.action = 'running', event.name .. ' ' .. text.line(first_text(event.arguments), 80)
   elseif kind == 'question' then
-    row.state, row.action = 'waiting', 'asks: ' .. (event.tool or '') .. ' ' .. text.line(first_text(event.arguments), 60)
-  elseif kind == 'tool_result' then
-    row.state = 'running'
+    local asked = (event.tool or '') .. ' ' .. text.line(first_text(event.arguments), 60)
+    child.open[event.id] = asked
+    row.state, row.action = 'waiting', 'asks: ' .. asked
+  elseif kind == 'approved' or kind == 'tool_result' then
+    local asked = child.open[event.id]
+    child.open[event.id] = nil
+    local _, other = next(child.open)
+    row.state = other and 'waiting' or 'running'
+    if other then row.action = 'asks: ' .. other elseif asked then row.action = asked end
   elseif kind == 'retry' then
     row.action = 'tries again in ' .. text.duration(event.wait_s or 0)
   elseif kind == 'message' and event.role == 'assistant' then
