@@ -31,7 +31,6 @@ FAIR_S = 0.02
 REQUESTED, DONE, FAILED, PARKED = 1, 2, 3, 4
 
 Op = Callable[..., Any]
-Message = Callable[..., None]
 
 
 class Driver:
@@ -43,7 +42,7 @@ class Driver:
         self.tasks: dict[int, LuaTask] = {}
         self.scopes: dict[int, Scope] = {}
         self.ops: dict[str, Op] = {"turn": self._turn, "task_wait": self._task_wait}
-        self.messages: dict[str, Message] = {
+        self.messages: dict[str, Callable[..., None]] = {
             "spawn": self._spawned, "wake": self._woken, "task_cancel": self._cancel_by_id,
         }  # fmt: skip
         self.before_entry: Callable[[], object] | None = None
