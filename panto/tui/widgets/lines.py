@@ -246,7 +246,7 @@ def cut_runs(runs: Sequence[Run], width: int, ellipsis: str = "…") -> list[Run
 
 def spread(left: Sequence[Run], right: Sequence[Run], width: int, ellipsis: str = "…") -> list[Segment]:
     """`left` and, ending at column `width`, `right`; `left` is cut where both do not fit."""
-    right = cut_runs(right, max(8, width - 12), ellipsis)
+    right = cut_runs(right, max(8, width - 12) if any(text for text, _ in left) else width, ellipsis)
     size = sum(width_of(text) for text, _ in right)
     kept = cut_runs(left, width - size - (2 if size else 0), ellipsis)
     used = sum(width_of(text) for text, _ in kept)

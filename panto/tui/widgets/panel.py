@@ -135,6 +135,21 @@ def sides(left: Sequence[Run], right: Sequence[Run], width: int, ground: Style |
     return line([*kept, (" " * max(0, gap), PLAIN), *right], ground)
 
 
+def key_rows(pairs: Sequence[tuple[str, str]], width: int, palette: Palette) -> list[Line]:
+    """Keys and what they do, in as many rows as they need."""
+    rows: list[list[Run]] = [[("  ", PLAIN)]]
+    used = 2
+    for key, meaning in pairs:
+        size = width_of(key + meaning) + 1
+        if used + size > width and used > 2:
+            rows.append([("  ", PLAIN)])
+            used = 2
+        gap = "   "[: max(0, width - used - size)]
+        rows[-1] += [(key, palette.accent), (f" {meaning}{gap}", palette.aside)]
+        used += size + 3
+    return [sides(row, [], width) for row in rows]
+
+
 def ruled(left: Sequence[Run], right: Sequence[Run], width: int, style: Style, rule: str = "─") -> Line:
     """A horizontal line with words at either end: `── left ─────── right ──`."""
     ends = width_of(rule) * 2

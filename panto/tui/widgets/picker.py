@@ -12,7 +12,7 @@ from textual.geometry import Offset
 
 from panto.tui.draft import Draft, clean
 from panto.tui.widgets.lines import Line, Run, cut_middle, width_of
-from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
+from panto.tui.widgets.panel import PLAIN, Panel, key_rows, line, ruled, sides
 
 PREVIEW_FROM = 100
 AIRY_FROM = 16
@@ -174,7 +174,7 @@ class PickerPanel(Panel, can_focus=True):
         rows = self.shown()
         count = sum(1 for one in rows if not one.heading)
         number = sum(1 for one in rows[: self.at + 1] if not one.heading)
-        foot = [ruled([], [(f"{number} of {count}", aside)] if count else [], width, aside), self._hint_line(width)]
+        foot = [ruled([], [(f"{number} of {count}", aside)] if count else [], width, aside), *self._hint_rows(width)]
         room = max(1, height - len(head) - len(foot) - 1)
         beside = self.wants_preview and width >= PREVIEW_FROM
         if self.zoomed and not beside:
@@ -191,24 +191,21 @@ class PickerPanel(Panel, can_focus=True):
         mark = ("› ", self.palette.accent)
         return line([mark, (draft.text, PLAIN)] if draft.text else [mark, (self.placeholder, self.palette.aside)])
 
-    def _hint_line(self, width: int) -> Line:
+    def _hint_rows(self, width: int) -> list[Line]:
         if self.note:
-            return sides([("  " + self.note, self.palette.attention)], [], width)
+            return [sides([("  " + self.note, self.palette.attention)], [], width)]
         if self.asking:
             keys: list[Run] = [("   y", self.palette.accent), ("  yes   ", self.palette.aside),
                                ("n", self.palette.accent), ("  no", self.palette.aside)]  # fmt: skip
             asked = cut_middle(self.asking, max(8, width - 3 - sum(width_of(text) for text, _ in keys)))
-            return sides([("  " + asked, self.palette.attention), *keys], [], width)
+            return [sides([("  " + asked, self.palette.attention), *keys], [], width)]
         pairs = (("Enter", self.saves), ("Esc", "back")) if self.naming is not None else self.hints
         if self.wants_preview and width < PREVIEW_FROM:
             pairs = [("←" if self.zoomed else "→", "list" if self.zoomed else "preview"), *pairs]
         shown = list(pairs)
-        while len(shown) > 1 and sum(width_of(key + meaning) + 4 for key, meaning in shown) + 2 > width:
+        while len(rows := key_rows(shown, width, self.palette)) > 2 and len(shown) > 1:
             del shown[-2]  # the way out is the last to go
-        runs: list[Run] = [("  ", PLAIN)]
-        for key, meaning in shown:
-            runs += [(key, self.palette.accent), (f" {meaning}   ", self.palette.aside)]
-        return sides(runs, [], width)
+        return rows
 
     @property
     def preview_width(self) -> int:

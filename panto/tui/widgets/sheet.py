@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from rich.style import Style
 from textual.events import Key, MouseScrollDown, MouseScrollUp
 
-from panto.tui.widgets.lines import Line, Run, width_of
-from panto.tui.widgets.panel import PLAIN, Panel, line, ruled, sides
+from panto.tui.widgets.lines import Line
+from panto.tui.widgets.panel import Panel, key_rows, line, ruled, sides
 
 DEAD_S = 0.4
 """Nothing but leaving and scrolling counts so soon after it appeared: the key was meant for something else."""
@@ -100,16 +100,7 @@ class Sheet(Panel, can_focus=True):
         if self.asking:
             return [line([("  " + self.asking + "   ", self.palette.attention), ("y", accent), ("  yes   ", aside),
                           ("n", accent), ("  no", aside)])]  # fmt: skip
-        rows: list[list[Run]] = [[("  ", PLAIN)]]
-        used = 2
-        for key, meaning in self.hints:
-            size = width_of(key + meaning) + 4
-            if used + size - 3 > width and used > 2:
-                rows.append([("  ", PLAIN)])
-                used = 2
-            rows[-1] += [(key, accent), (f" {meaning}   ", aside)]
-            used += size
-        return [line(row) for row in rows]
+        return key_rows(self.hints, width, self.palette)
 
     # --- keys ------------------------------------------------------------------------------------------------
 
