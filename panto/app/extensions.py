@@ -5,11 +5,13 @@ The Lua room is imported only where there is one: it costs more than the rest of
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from panto.app import ground as ground_
 from panto.app.ground import Ground
 from panto.app.paths import shipped_extensions, shipped_rocks
 from panto.schema.errors import PantoError
@@ -115,11 +117,17 @@ async def load(
     def add_provider(name: str, table: Mapping[str, Any]) -> None:
         models.tables.setdefault(name, dict(table))
 
+    async def renewed() -> LuaSettings:
+        now = await asyncio.to_thread(ground_.read, ground.paths, ground.options)
+        if said := ground_.withheld(now):
+            client.show(said, level="attention", hint="/trust shows what it brings", key="trust")
+        return settings(now, models.variables())
+
     wanted = settings(ground, models.variables())
     try:
         made = await open_extensions(wanted, client, listeners, hands.spawner, add_provider, hands.sandbox)
     except PantoError as e:
         client.show(f"no extension is loaded: {e.message}", level="attention", hint=e.hint, key="lua")
         return None
-    client.on_reload = made.reload
+    made.renewed, client.on_reload = renewed, made.reload
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +26,7 @@ from panto.lua.hooks import TURN_EVENTS, Listeners
 from panto.lua.host import Host
 from panto.lua.protocol import Streams
 from panto.lua.registrations import Registrations, Registries
-from panto.lua.sources import LuaSettings, Source, find
+from panto.lua.sources import LuaSettings, Source, find, main_of
 from panto.lua.tasks import GREEDY
 from panto.lua.tool import Workshop
 from panto.lua.uv import UvPump
@@ -94,6 +94,8 @@ class Extensions:
         self._spawner, self._sandbox = spawner, sandbox
         self._pool: WorkerPool | None = None
         self._reloading = asyncio.Lock()
+        self.renewed: Callable[[], Awaitable[LuaSettings]] | None = None
+        """Reads what the config says by now, before anything is loaded again: a project may no longer be trusted."""
 
     def _install(self, spawner: Spawner) -> None:
         driver, shared = self.driver, self.client.scheduler.shared
@@ -122,14 +124,17 @@ class Extensions:
             self.host.function("add_root")(name, str(folder))
 
     def _workers(self) -> WorkerPool:
-        """The workers of isolated tools, made with the extensions that are active now."""
+        """The workers of isolated tools, made with the extensions that have any now."""
         if self._pool is None:
             from panto.lua.worker import command, digest_of
             from panto.tools import frames
             from panto.tools.worker import WorkerPool, WorkerSettings
 
-            found = [one.source for one in self.loaded.values() if one.state == "active" and one.source.main]
-            sources = tuple(frames.Source(s.name, str(s.main), digest_of(s.main)) for s in found if s.main is not None)
+            tools = self.client.scheduler.shared.registry
+            owners = {tools.owner(name) for name in tools.names() if getattr(tools.get(name), "isolated", False)}
+            mains = {name: main_of(one.source, self.settings) for name, one in self.loaded.items() if name in owners}
+            files = [(name, file) for name, file in mains.items() if file is not None]
+            sources = tuple(frames.Source(name, str(file), digest_of(file)) for name, file in files)
             argv = command([str(tree) for tree in self.settings.trees])
             settings = WorkerSettings(argv, sources, size=1, workspace=self.client.agent.cwd)
             self._pool = WorkerPool(settings, self._spawner, self._sandbox)
@@ -242,8 +247,10 @@ class Extensions:
     async def reload(self, settings: LuaSettings | None = None) -> None:
         """Withdraw all extensions and load them again from disk; running tasks of the old ones are cancelled.
 
-        `settings`: what the config says by now (None: what it said).
+        `settings`: what the config says by now (None: `renewed` is asked).
         """
+        if settings is None and self.renewed is not None:
+            settings = await self.renewed()
         async with self._reloading:
             if ending := [self.withdraw(owner) for owner in self.loaded]:
                 await asyncio.wait(ending, timeout=ENDING_S)
@@ -260,7 +267,9 @@ class Extensions:
         mine = self.loaded[name]
         if on:
             self._off.discard(name)
-            if mine.state != "active":
+            if self.renewed is not None and (now := await self.renewed()) != self.settings:
+                await self.reload(now)
+            elif mine.state != "active":
                 await self._activate(mine.source)
         else:
             self._off.add(name)

@@ -124,3 +124,20 @@ def test_trust_is_taken_back_in_the_same_session(bringing: Panto, fake: FakeMode
         talk.say("no")
         talk.until("Done.")
         talk.end()
+
+
+@pytest.mark.parametrize("again", ["/reload", "/extensions reload", "/extensions off greeter|/extensions on greeter"])
+def test_what_changed_after_the_agreement_is_not_loaded_again_unasked(bringing: Panto, again: str) -> None:
+    assert bringing("trust", "--yes").returncode == 0
+    with talking(bringing) as talk:
+        talk.say("/greet")
+        talk.until("hello from the project")
+        main = bringing.cwd / ".panto/extensions/greeter/init.lua"
+        main.write_text(MAIN.replace("/RAN", "/PWNED"))
+        for line in again.split("|"):
+            talk.say(line)
+        talk.until("changed since you agreed to it")
+        talk.say("/greet")
+        talk.until("there is no command /greet")
+        talk.end()
+    assert not (bringing.cwd / "PWNED").exists()
