@@ -22,7 +22,7 @@ from panto.schema import ops, queries
 from panto.schema.bodies import Question, ToolOutcome
 from panto.schema.codec import canonical, derive_id
 from panto.schema.contributions import Contributions, ExtensionRow
-from panto.schema.errors import ProviderError, Refused, SessionError, ToolFailure, UsageError
+from panto.schema.errors import PantoError, ProviderError, Refused, SessionError, ToolFailure, UsageError
 from panto.schema.messages import Image, Message, Text
 from panto.schema.queries import Query
 from panto.schema.records import outcome_text
@@ -214,8 +214,20 @@ class LocalClient(Switching):
                 message = verdict or message
             titled = agent.session.state.settings.title
             await agent.mailbox.prompt(message, when=op.when, id=op.id, source="person")
+        if images:
+            self._unseen(agent)
         if not titled:
             await self._entitle(agent, op.text)
+
+    def _unseen(self, agent: Agent) -> None:
+        """Say that a model sees no images, where it does not."""
+        try:
+            sees = agent.shared.catalog.resolve(agent.model).spec.images
+        except PantoError:
+            return  # the turn says what is wrong with the model
+        if not sees:
+            self.show(f"{agent.model} takes no images: it is told that one is left out", level="attention",
+                      hint="another model sees it; images = true in config.toml where your own does")  # fmt: skip
 
     async def _entitle(self, agent: Agent, text: str) -> None:
         """Call a session after what was said first in it."""

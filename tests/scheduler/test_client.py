@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,32 @@ async def _until(updates: AsyncIterator[Update], kind: type[Noticed]) -> AsyncIt
             if isinstance(update, kind):
                 yield update
                 return
+
+
+def test_an_image_that_the_model_cannot_see_is_said(tmp_path: Path) -> None:
+    async def main() -> None:
+        import io
+
+        from PIL import Image as Picture
+
+        from panto.schema.messages import Image
+
+        made = io.BytesIO()
+        Picture.new("RGB", (4, 4)).save(made, "PNG")
+        image = Image("image/png", made.getvalue(), "dot.png")
+        for sees in (False, True):
+            root = tmp_path / str(sees)
+            root.mkdir()
+            tables: dict[str, Any] = scripted({"text": "A dot."})
+            tables["fake"]["models"]["m"]["images"] = sees
+            async with house(root, tables) as at:
+                updates = at.client.subscribe()
+                await at.prompt("what is this?", images=(image,))
+                at.client.show("end")
+                (first,) = [u.text async for u in _until(updates, Noticed)]
+                assert first == ("end" if sees else "fake:m takes no images: it is told that one is left out")
+
+    asyncio.run(main())
 
 
 def test_a_pasted_image_is_made_small_enough_before_it_enters_history(tmp_path: Path) -> None:
