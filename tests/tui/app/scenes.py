@@ -35,6 +35,7 @@ from panto.schema.signals import ContributionsChanged, RetryWaiting, SessionOwne
 from panto.schema.view import DiffView, Hunk, TextView
 from panto.tui.screens.owned import OwnedScreen
 from panto.tui.screens.pager import PagerScreen
+from panto.tui.signing import sign_in
 from tests.tui.app.stage import Stage
 from tests.tui.stub_client import ME, STATUS, StubClient
 from tests.tui.transcript.scenes import MARKDOWN
@@ -85,7 +86,8 @@ def client() -> StubClient:
                    TurnRow("t2", "and the README", "superseded", 0), TurnRow("t3", "go on", "stopped", 0)),
         AskAgents: (AgentRow("x", "docs", "completed", "m:haiku"), AgentRow("y", "linter", "failed", "m:haiku")),
         AskSettings: IN_FORCE,
-        AskContext: (PromptPart("base", 100, "panto"), PromptPart("rules", 900, "AGENTS.md")),
+        AskContext: (PromptPart("base", 100, "panto"), PromptPart("rules", 900, "AGENTS.md"),
+                     PromptPart("tool:grep", 210, "panto"), PromptPart("tool:todo", 90, "todo")),
         AskTrust: TRUST,
         AskExtensions: (ExtensionRow("tour", "/tmp/shop/extensions/tour", "active", 4.2),
                         ExtensionRow("todo", "/tmp/shop/rocks/todo", "broken", 0.0, "init.lua:12: no such field")),
@@ -351,6 +353,26 @@ async def child(on: Stage) -> None:
     await on.see("docs")
 
 
+async def jobs(on: Stage) -> None:
+    script = script_of(on)
+    script.prompt("Serve it.")
+    (call,) = script.answer("", [("bash", {"command": "npm run serve", "background": True})])
+    script.start(call)
+    script.fact(e.JobStarted("job1", "command", "npm run serve", call))
+    script.complete(call, ToolOutcome((), False, "npm run serve", "runs in the background"))
+    script.wait(90)
+    await on.see("runs in the background")
+    on.app.action_jobs()
+    await on.see("── background jobs")
+    await on.see("1 m 30 s")
+
+
+async def login(on: Stage) -> None:
+    await sign_in(on.app, "anthropic")
+    on.app.reply.set_text("sk-0123456789")
+    await on.see("key for anthropic")
+
+
 SCENES: dict[str, Scene] = {
     "fresh": fresh, "no-model": no_model, "running": running, "many-words": many_words, "streaming": streaming,
     "retrying": retrying, "failed": failed, "stopping": stopping, "parked": parked, "unfolded": unfolded,
@@ -367,4 +389,5 @@ SCENES: dict[str, Scene] = {
     "themes": opens("theme", "high"), "context": opens("context", "rules"), "cost": opens("cost", "cost"),
     "mode": opens("mode", "plans"), "efforts": opens("efforts", "high"), "trust": opens("trust", "AGENTS.md"),
     "extensions": opens("extensions", "init.lua:12"), "changes": changes, "owned": owned, "pager": pager,
+    "jobs": jobs, "tools": opens("tools", "grep"), "login": login,
 }  # fmt: skip
