@@ -275,6 +275,7 @@ class Extensions:
             self._off.add(name)
             self.withdraw(name)
             mine.state = "off"
+        await self._end_workers()  # the next ones are made with what there is now
 
     def rows(self) -> tuple[ExtensionRow, ...]:
         """Extensions in load order, each with what it holds and has cost."""

@@ -96,3 +96,14 @@ def find(settings: LuaSettings) -> tuple[Source, ...]:
     found += _all_in(settings.project, "project")
     last = {source.name: i for i, source in enumerate(found)}
     return tuple(source for i, source in enumerate(found) if last[source.name] == i)
+
+
+def main_of(source: Source, settings: LuaSettings) -> Path | None:
+    """The file that makes an extension; a rock's is that of its module. None where there is none."""
+    if source.main is not None:
+        return source.main
+    shipped, module = settings.shipped_rocks.get(source.module), source.module.replace(".", "/")
+    roots = [shipped / name for name in ("init.lua", f"{source.module}.lua")] if shipped else []
+    names = [f"share/lua/5.4/{name}" for name in (f"{module}.lua", f"{module}/init.lua")]
+    trees = [tree / name for tree in settings.trees for name in names]
+    return next((path for path in (*roots, *trees) if path.is_file()), None)

@@ -66,6 +66,11 @@ class LuaTool:
         self._shop, self._owner, self._ref, self._timeout_s = shop, owner, ref, timeout_s
         self._guard_s, self._pool = guard_s, pool
 
+    @property
+    def isolated(self) -> bool:
+        """Whether its calls run in a worker process."""
+        return self._pool is not None
+
     def paths(self, arguments: Mapping[str, object], cwd: str) -> tuple[str, ...]:
         """An extension's tool names no paths."""
         return ()

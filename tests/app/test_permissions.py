@@ -160,3 +160,19 @@ def test_line_by_line_a_call_is_changed_before_it_runs(panto: Panto, fake: FakeM
         talk.end()
     assert (panto.cwd / "out").read_text() == "second\n"
     assert (panto.cwd / "a").read_text() == "mine"
+
+
+def test_a_rocks_tool_runs_in_a_process_of_its_own_beside_extensions_that_could_not(
+    panto: Panto, fake: FakeModel  # noqa: F811
+) -> None:
+    extension(panto, "greeter", TOOL % "greet" + "\npanto.ext.session_info().cwd:upper()\n")
+    tree = panto.home / "data/panto/rocks/share/lua/5.4"
+    tree.mkdir(parents=True)
+    body = "return panto.ext.session_info().id or 'elsewhere'"
+    code = TOOL.replace("return 'it ran'", body).replace("schema =", "isolate = true, schema =")
+    (tree / "far-off.lua").write_text(code % "far")
+    configure(panto, '[extensions]\nrocks = ["far-off"]\n')
+    fake.replies += [Reply(calls=[("far", {}), ("greet", {})]), Reply("Done.")]
+    done = panto("-p", "go", "--output", "stream-json", XDG_DATA_HOME=str(panto.home / "data"))
+    results = [r["text"] for r in records(done.stdout) if r["type"] == "tool_result"]
+    assert sorted(results) == ["elsewhere", "it ran"], done.stderr
