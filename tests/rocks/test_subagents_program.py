@@ -129,19 +129,22 @@ def enter(terminal: Terminal, text: str) -> None:
 
 def test_a_persons_review_is_killed_named_and_continued_on_the_screen(home: Path, place: Path) -> None:
     faults = real_repository(place)
-    with Crew("review", {}, delay_s=0.4) as crew:
+    with Crew("review", {}) as crew:
         configure(home, crew.url)
+        crew.answers = 6
         argv, env = [sys.executable, "-m", "panto"], environment(home)
         with Terminal(argv, env=env, cwd=place) as terminal:
             terminal.see("Ask for something")
             enter(terminal, "/workflow:review")
             terminal.see("4 children")
-            terminal.until(lambda: len(crew.told) >= 6, "reviewers")
+            terminal.until(lambda: len(crew.told) == 8, "reviewers")
+            terminal.see("2 running · 2 done")
             terminal.signal(KILL)
             terminal.wait_end()
         primary = session_id(home, place)
         done, before = finished(home, primary), len(crew.told)
-        crew.delay_s = 0.0
+        assert len(done) == 2
+        crew.answers = 1 << 30
         with Terminal([*argv, "--resume", primary], env=env, cwd=place) as terminal:
             terminal.see("stopped when panto ended: workflow review")
             terminal.calm()

@@ -288,7 +288,11 @@ function M.run(op, graph, given)
   local inputs = inputs_of(graph, given)
   local done = facts.of(op.effect)
   runs.begin(op, graph.name, given)
-  local states, scope = run_all(op, graph, inputs, done)
+  local ok, states, scope = pcall(run_all, op, graph, inputs, done)
+  if not ok then
+    runs.finish(op, 'failed')
+    error(states, 0)
+  end
   local rows, status = steps_report(graph, states)
   runs.finish(op, status)
   local said = status == 'completed' and output(graph, states, scope) or salvage(graph, states)
