@@ -88,6 +88,8 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
                 self.call_progressed(call, text, view)
             case s.ShellRun():
                 self.shell_run(update)
+            case s.Noticed(key="compact", text="compacted"):
+                self.withdraw_notice("compact")  # the checkpoint's own line says it, and holds the summary
             case s.Noticed():
                 self.notice(update.text, update.level, update.hint, key=update.key)
             case s.StatusChanged():

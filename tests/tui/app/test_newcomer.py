@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from panto.schema.bodies import ToolOutcome
+from panto.schema.bodies import MessageBody, ToolOutcome
 from panto.schema.contributions import Contributions, Shortcut
 from panto.schema.errors import UsageError
-from panto.schema.events import JobEnded, JobStarted, ToolCallCompleted, TurnSuperseded
-from panto.schema.messages import Usage
+from panto.schema.events import CheckpointMade, JobEnded, JobStarted, ToolCallCompleted, TurnSuperseded
+from panto.schema.messages import Message, Text, Usage
 from panto.schema.ops import Login, Prompt, Rewind, RunCommand, SetMode, SetReasoning, StopJob
 from panto.schema.queries import (
     AskCommands,
@@ -424,5 +424,19 @@ def test_settings_tell_what_this_session_has_where_that_is_another() -> None:
             await on.see("this session")
             shown = [row for row in on.rows() if "this session" in row]
             assert len(shown) == 1 and STATUS.model in shown[0] and "a:other" not in on.text()
+
+    asyncio.run(run())
+
+
+def test_a_compaction_is_told_once_by_the_line_that_holds_the_summary() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            on.client.say(Noticed(ME, "compacting…", key="compact"))
+            await on.see("compacting…")
+            summary = MessageBody(Message("user", (Text("What was said so far."),)))
+            on.client.fact(CheckpointMade(checkpoint="c1", base=DIGEST, summary=DIGEST), summary)
+            on.client.say(Noticed(ME, "compacted", key="compact"))
+            await on.until(lambda: "compacting" not in on.text(), "no more compacting")
+            assert on.text().count("compacted") == 1 and "context compacted   · Ctrl+O opens" in on.text()
 
     asyncio.run(run())
