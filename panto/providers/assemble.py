@@ -100,6 +100,10 @@ def _nowhere(text: str) -> None:
     raise AssertionError("no part is open")
 
 
+_INCREDIBLE = 1 << 40
+"""Tokens that no reply has: a count like this is a server's mistake, and what it says is not known."""
+
+
 class Assembler:
     """Feed it the parts of one stream in order, then ask for the result. One stream, one assembler."""
 
@@ -148,7 +152,7 @@ class Assembler:
             case UsagePart():
                 for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
                     value = getattr(part, name)
-                    if value is not None:
+                    if value is not None and 0 <= value < _INCREDIBLE:
                         self._usage[name] = value
             case ResponsePart():
                 old = self._response

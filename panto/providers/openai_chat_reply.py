@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -317,7 +318,9 @@ def _number(usage: Mapping[str, Any], *path: str) -> int | None:
     value: Any = usage
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def usage_part(usage: Mapping[str, Any]) -> UsagePart:

@@ -152,6 +152,12 @@ def test_usage_is_found_wherever_it_is_and_may_be_missing() -> None:
     assert read(chunk(finish="stop", x_groq={"usage": plain})).usage == Usage(9, 2)
 
 
+@pytest.mark.parametrize("count", [b"-5", b"1e300", b"1" + b"0" * 30, b"true", b'"many"'])
+def test_a_count_of_tokens_that_cannot_be_is_not_believed(count: bytes) -> None:
+    end = b'{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": %b}}' % count
+    assert read(chunk({"content": "x"}), end).usage == Usage()
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
 def test_reasoning_is_found_in_any_of_its_fields(field: str) -> None:
     result = read(chunk({field: "I "}), chunk({field: "see", "content": "Hi"}), chunk(finish="stop"))
