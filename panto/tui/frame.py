@@ -32,6 +32,7 @@ TICK_S = 0.125
 HINT_S = 2.0
 READING = "reading · j k move · n p prompts · o open · y copy · / search · Esc back"
 READING_NARROW = "reading · F1 keys · Esc back"
+SEARCHING = "searching · n p to the next · Esc ends it"
 
 
 class ReplyDesk(Desk):
@@ -136,7 +137,7 @@ class Frame(Looks, inherit_bindings=False):
 
     def _invitation(self) -> str:
         if self.now.read_only:
-            return "nothing is sent from here   Enter: the ways to work in this session"
+            return "only viewed here   Enter: fork it or take it over"
         no_model = self.now.status is not None and not self.now.status.model
         return "you can type already; it is sent when a model is there" if no_model else ""
 
@@ -261,7 +262,8 @@ class Frame(Looks, inherit_bindings=False):
         """Say how to come back from the transcript."""
         reading = self.focused is self.transcript
         words = (READING if self.size.width >= 110 else READING_NARROW) if reading else ""
-        own = self.rule.right in ("", READING, READING_NARROW)
+        words = SEARCHING if reading and self.transcript.view.search is not None else words
+        own = self.rule.right in ("", READING, READING_NARROW, SEARCHING)
         if self._asked is None and own and self.rule.right != words:
             self.rule.right = words
             self.rule.redraw()

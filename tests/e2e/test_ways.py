@@ -58,7 +58,7 @@ def test_a_session_open_elsewhere_is_viewed_live_then_taken_over_and_the_other_o
             enter(second, "mine")
             second.see("not sent: this session is only viewed here")
             second.send("\x15")
-            second.see("nothing is sent from here")
+            second.see("only viewed here   Enter:")
             second.send("\r")
             second.see("go on viewing")
             second.calm(0.6)

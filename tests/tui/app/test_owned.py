@@ -93,7 +93,7 @@ def test_a_viewed_session_says_so_and_keeps_what_is_written_for_it() -> None:
         async with stage(viewed()) as on:
             on.client.say(SessionOpened(ME, read_only=True))
             await on.see("viewing · held by process 4711 on build3")
-            assert "nothing is sent from here" in on.text() and "Enter continues" not in on.text()
+            assert "only viewed here   Enter:" in on.text() and "Enter continues" not in on.text()
             await on.typed("hello")
             await on.press("enter")
             await on.see("not sent: this session is only viewed here, process 4711 on build3 writes it")
@@ -126,7 +126,7 @@ def test_a_session_that_is_ones_own_again_loses_the_words_of_the_view() -> None:
             on.client.answers[AskStatus] = STATUS
             on.client.say(SessionOpened(ME))
             await on.see("ask before running")
-            await on.until(lambda: "nothing is sent from here" not in on.text(), "an inviting prompt")
+            await on.until(lambda: "only viewed here   Enter:" not in on.text(), "an inviting prompt")
 
     asyncio.run(run())
 
