@@ -22,7 +22,8 @@ class ExtensionSheet(Sheet):
 
     async def load(self) -> None:
         """Ask for them."""
-        self.rows = await self.panto.link.ask(AskExtensions()) or ()
+        self.rows = await self.panto.link.ask(AskExtensions())
+        self.unknown = self.rows is None
 
     def made(self, width: int) -> list[Line]:
         """One row for each that works; what is wrong stands below."""

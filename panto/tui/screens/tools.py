@@ -21,8 +21,9 @@ class ToolSheet(Sheet):
 
     async def load(self) -> None:
         """They are parts of what is sent."""
-        parts = await self.panto.link.ask(AskContext()) or ()
-        self.tools = tuple(part for part in parts if part.name.startswith(_PREFIX))
+        parts = await self.panto.link.ask(AskContext())
+        self.unknown = parts is None
+        self.tools = tuple(part for part in parts or () if part.name.startswith(_PREFIX))
         self.right = f"{plural(len(self.tools), 'tool')} · {tokens(sum(part.tokens for part in self.tools))} tokens"
 
     def made(self, width: int) -> list[Line]:

@@ -26,9 +26,9 @@ class TrustSheet(Sheet):
 
     async def load(self) -> None:
         """Ask anew: an agreement is to what is there now."""
-        self.shown = await self.panto.link.ask(AskTrust()) or ProjectTrust()
-        shown = self.shown
-        if not shown.rows:
+        self.shown = shown = await self.panto.link.ask(AskTrust())
+        self.unknown = shown is None
+        if shown is None or not shown.rows:
             self.right, self.hints = "", (_BACK,)
         elif shown.agreed:
             self.right = "in use: you agreed to it"

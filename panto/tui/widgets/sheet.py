@@ -15,6 +15,7 @@ from panto.tui.widgets.panel import Panel, key_rows, line, ruled, sides
 DEAD_S = 0.4
 """Nothing but leaving and scrolling counts so soon after it appeared: the key was meant for something else."""
 BOLD = Style(bold=True)
+UNKNOWN = "not known: what went wrong stands in the transcript"
 
 
 class Sheet(Panel, can_focus=True):
@@ -24,6 +25,7 @@ class Sheet(Panel, can_focus=True):
     right = ""
     hints: Sequence[tuple[str, str]] = (("Esc", "back"),)
     asking = ""
+    unknown = False  # `load` had no answer
     top = 0
     alive_at = 0.0
     read_whole = False  # the last row was on the screen
@@ -82,7 +84,7 @@ class Sheet(Panel, can_focus=True):
         aside, rule = self.palette.aside, self.glyphs.rule
         head = [ruled([(self.title, BOLD)], [(self.right, aside)] if self.right else [], width, aside, rule), Line(())]
         keys = self._foot(width)
-        made = self.made(width)
+        made = [line([("  " + UNKNOWN, aside)])] if self.unknown else self.made(width)
         self._total, self._room = len(made), max(1, height - len(head) - len(keys) - 1)
         self.top = max(0, min(self.top, self._total - self._room))
         shown = made[self.top : self.top + self._room]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from panto.schema.errors import Conflict
+from panto.schema.errors import Conflict, UsageError
 from panto.schema.ops import SetTrust
 from panto.schema.queries import AskTrust, ProjectTrust, TrustRow
 from tests.tui.app.stage import Stage, stage
@@ -132,5 +132,17 @@ def test_a_project_that_brings_nothing_says_so() -> None:
     async def run() -> None:
         async with stage(client(ProjectTrust())) as on:
             await opened(on, "brings nothing that would run")
+
+    asyncio.run(run())
+
+
+def test_a_list_that_cannot_be_read_is_not_called_empty() -> None:
+    async def run() -> None:
+        stub = StubClient()
+        stub.answers[AskTrust] = UsageError("the folder cannot be read")
+        async with stage(stub) as on:
+            await opened(on, "not known: what went wrong stands in the transcript")
+            await on.pilot.press("a")
+            assert "brings nothing" not in on.text() and on.client.ops == []
 
     asyncio.run(run())
