@@ -23,6 +23,7 @@ from panto.schema.queries import AskTrust, Query
 from panto.schema.signals import Noticed, Update
 from panto.session import Store
 from panto.tools.builtins import ToolSettings, builtin_tools
+from panto.tools.paths import storable
 from panto.tools.registry import Registry
 
 Level = Literal["info", "attention", "wrong"]
@@ -268,7 +269,7 @@ async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: 
     if start.resume:
         agent = await scheduler.open(start.resume)
     elif start.last:
-        rows = await store.list(cwd=cwd, limit=50)
+        rows = await store.list(cwd=storable(cwd), limit=50)
         if not rows:
             raise UsageError("there is no session in this directory yet", "panto session list --all lists all others")
         agent = await scheduler.open(next((row.id for row in rows if row.turns), rows[0].id))

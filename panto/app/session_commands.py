@@ -17,6 +17,7 @@ from panto.app.ground import Ground
 from panto.app.paths import Paths
 from panto.app.saying import say_error
 from panto.schema.errors import StorageFailed, UsageError
+from panto.tools.paths import storable
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -96,7 +97,7 @@ async def _need_disk(store: Store, verb: str) -> None:
 
 async def _list(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
     everywhere = arguments.has("--all")
-    cwd = "" if everywhere else str(ground.paths.cwd)
+    cwd = "" if everywhere else storable(str(ground.paths.cwd))
     rows = await store.list(cwd=cwd, limit=EVERYTHING)
     _print_rows(rows, arguments, with_cwd=everywhere)
     if not rows and not arguments.has("--json"):

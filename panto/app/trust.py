@@ -17,6 +17,7 @@ from panto.app.config_edit import toml, write_atomically
 from panto.app.paths import Paths
 from panto.schema.errors import ConfigError
 from panto.schema.queries import ProjectTrust, TrustRow
+from panto.tools.paths import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _one_line(text: str) -> str:
 
 
 def _name(folder: Path) -> str:
-    return str(folder.resolve())
+    return storable(str(folder.resolve()))
 
 
 def _read(file: Path | None) -> dict[str, dict[str, str]]:

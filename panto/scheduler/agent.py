@@ -49,6 +49,7 @@ from panto.schema.signals import Fact, InputReturned, Signal, StatusChanged, Too
 from panto.schema.view import View
 from panto.session import Session, Spent, stage
 from panto.session.commands import ChangeModel, ChangeReasoning, ChangeSetup
+from panto.tools.paths import storable
 from panto.tools.tool import Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class Agent:
     @property
     def cwd(self) -> str:
         """Its working directory, absolute."""
-        return self.session.state.settings.cwd or self.shared.cwd
+        stored = self.session.state.settings.cwd
+        return self.shared.cwd if not stored or stored == storable(self.shared.cwd) else stored
 
     @property
     def cost(self) -> float | None:
@@ -156,7 +158,7 @@ class Agent:
             if not self.setup_body.base_prompt:
                 self._parts = ()
             else:
-                here = prompts.Surroundings(self.cwd, self.shared.platform, self._day(), _in_git(self.cwd))
+                here = prompts.Surroundings(storable(self.cwd), self.shared.platform, self._day(), _in_git(self.cwd))
                 found, extra = self.shared.instructions(self.cwd), self.shared.extra_parts()
                 self._parts = prompts.build(here, found, extra, self.shared.replaced_parts)
         return self._parts
@@ -343,7 +345,7 @@ class Agent:
         except UsageError:
             size = 0
         return StatusChanged(
-            agent=self.id, model=self.model, reasoning=self.reasoning, mode=self.mode, cwd=self.cwd,
+            agent=self.id, model=self.model, reasoning=self.reasoning, mode=self.mode, cwd=storable(self.cwd),
             branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used or view.used, context_size=size,
             cost=self.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
             parked=self.mailbox.parked, agent_tokens=sum(each.tokens for each in self.under.values()),

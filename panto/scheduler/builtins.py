@@ -11,6 +11,7 @@ from panto.scheduler.queries import agent_rows, context_parts, turn_rows
 from panto.schema import ops
 from panto.schema.errors import UsageError
 from panto.schema.messages import Message, Text
+from panto.tools.paths import storable
 
 if TYPE_CHECKING:
     from panto.scheduler.client import LocalClient
@@ -91,7 +92,7 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
         context.show(f"this session is now called: {arguments}")
 
     async def sessions(text: str) -> tuple[str, ...]:
-        rows = await client.scheduler.shared.store.list(cwd=client.agent.cwd, words=text, limit=20)
+        rows = await client.scheduler.shared.store.list(cwd=storable(client.agent.cwd), words=text, limit=20)
         return tuple(row.short for row in rows)
 
     async def export(arguments: str, context: CommandContext) -> None:

@@ -15,6 +15,7 @@ from panto.schema.bodies import MessageBody
 from panto.schema.errors import Corrupt, Missing, UsageError
 from panto.schema.queries import AgentRow, PromptPart, Query, TurnRow
 from panto.schema.records import message_text
+from panto.tools.paths import storable
 
 
 async def context_parts(agent: Agent) -> tuple[PromptPart, ...]:
@@ -86,7 +87,7 @@ async def answer(client: LocalClient, query: Query[Any]) -> object:
         case queries.AskStatus():
             return client.find(query.agent).status()
         case queries.AskSessions():
-            return await shared.store.list(cwd=query.cwd, words=query.words, limit=query.limit)
+            return await shared.store.list(cwd=storable(query.cwd), words=query.words, limit=query.limit)
         case queries.AskPreview():
             return await shared.store.history(query.session, None, query.limit)
         case queries.AskModels():
@@ -112,7 +113,7 @@ async def answer(client: LocalClient, query: Query[Any]) -> object:
         case queries.AskExtensions():
             return client.extensions()
         case queries.AskPrompts():
-            said = await shared.store.prompts(client.agent.cwd, query.limit)
+            said = await shared.store.prompts(storable(client.agent.cwd), query.limit)
             return tuple(queries.PromptText(text) for text in said)
         case _:
             raise UsageError(f"unknown query {type(query).__name__}")

@@ -32,6 +32,7 @@ from panto.session import Session, Spent, stage
 from panto.session.commands import ChangeSetup, EndJob, StartJob
 from panto.session.ids import new_id
 from panto.tools.jobs import JobNotice, Jobs
+from panto.tools.paths import storable
 
 
 class Scheduler:
@@ -134,7 +135,7 @@ class Scheduler:
 
     async def create(self, *, cwd: str, model: str = "", reasoning: str = "") -> Agent:
         """A new primary agent in a session of its own."""
-        return await self._add(await self.shared.store.create(cwd=cwd, model=model, reasoning=reasoning))
+        return await self._add(await self.shared.store.create(cwd=storable(cwd), model=model, reasoning=reasoning))
 
     async def open(self, name: str, *, take_over: bool = False) -> Agent:
         """Open a session as a primary agent; an active turn stays parked."""
@@ -202,7 +203,7 @@ class Scheduler:
                 await agent.take_on(model, reasoning, given)
                 return agent
             session = await self.shared.store.create(
-                cwd=parent.cwd if parent else self.shared.cwd, model=model, reasoning=reasoning,
+                cwd=storable(parent.cwd if parent else self.shared.cwd), model=model, reasoning=reasoning,
                 id=session_id or None, under=primary or None, opener=opener or None, title=title,
                 depth=parent.session.depth + 1 if parent else bool(primary),
             )  # fmt: skip

@@ -31,7 +31,7 @@ def repository(cwd: str) -> str | None:
 
 
 def find(cwd: str) -> tuple[tuple[str, str], ...]:
-    """(path, text) of every rules file that applies in `cwd`, outermost first; outside a repository only `cwd`'s own.
+    """(printable path, text) of every rules file that applies in `cwd`, outermost first; outside a repository its own.
 
     Blocks on the disk. Never raises: what cannot be read is left out.
     """
@@ -52,7 +52,8 @@ def find(cwd: str) -> tuple[tuple[str, str], ...]:
             seen.add(text)
             most = min(room, LARGEST)
             room -= min(len(text), most)
-            out.append((path, text if len(text) <= most else f"{text[:most]}\n(cut: the file is longer)"))
+            cut = text if len(text) <= most else f"{text[:most]}\n(cut: the file is longer)"
+            out.append((paths.storable(path), cut))
     return tuple(out)
 
 

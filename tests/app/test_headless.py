@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -238,14 +240,14 @@ script = "replies.json"
 
 
 def test_sigint_is_escape(panto: Panto, fake: FakeModel) -> None:
-    fake.replies.append(Reply(["one ", "two ", "three"], rate=0.5))
+    fake.replies.append(Reply(["one ", "two ", "three"], rate=0.05))
     with running(panto, "-p", "count", "--output", "stream-json") as process:
         assert process.stdout
         seen = b""
         while b"text_delta" not in seen:
             seen += process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=20)
+        rest, err = process.communicate(timeout=30)
     told = records((seen + rest).decode())
     assert (process.returncode, told[-1]["status"]) == (130, "interrupted")
     assert told[-1]["text"].startswith("one")
@@ -265,7 +267,7 @@ def test_term_and_hup_park_the_turn_and_resume_goes_on_with_it(
             seen += process.stdout.readline()
         time.sleep(0.1)
         process.send_signal(number)
-        rest, err = process.communicate(timeout=20)
+        rest, err = process.communicate(timeout=30)
     told = records((seen + rest).decode())
     assert (process.returncode, told[-1]["status"]) == (130, "interrupted")
     assert err.count(b"interrupted") == 1 and f"panto --resume {told[-1]['session'][:8]}".encode() in err
@@ -418,6 +420,27 @@ def test_a_locale_that_cannot_name_a_file_names_it_all_the_same(panto: Panto, fa
     assert "漢.txt".encode() in os.listdir(os.fsencode(panto.cwd))
 
 
+def test_a_folder_whose_name_is_not_utf8_is_worked_in_and_gone_on_in(panto: Panto, fake: FakeModel) -> None:
+    place = Path(os.fsdecode(os.fsencode(panto.cwd) + b"/b\xffd"))
+    try:
+        place.mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    (place / "AGENTS.md").write_text("Be brief.")
+    (place / ".panto").mkdir()
+    (place / ".panto/config.toml").write_text('mode = "auto"')
+    there = dataclasses.replace(panto, cwd=place)
+    assert there("trust", "--yes").returncode == 0
+    fake.replies += [Reply(calls=[("write", {"path": "a", "content": "1"}), ("ls", {})]), Reply("Done.")]
+    done = there("-p", "hi", "--output", "stream-json")
+    assert done.returncode == 0, done.stderr
+    assert records(done.stdout)[0]["cwd"].endswith(r"/b\xffd")
+    assert (place / "a").read_text() == "1"
+    assert there("-p", "go on", "--continue").returncode == 0
+    assert [m["role"] for m in fake.requests[-1].body["messages"]][-2:] == ["assistant", "user"]
+    assert "hi" in there("session", "list").stdout
+
+
 def test_a_home_that_cannot_be_written_runs_in_memory_with_one_notice(panto: Panto, fake: FakeModel) -> None:
     (panto.home / "file").write_text("")
     done = panto("-p", "hi", "--output", "stream-json", PANTO_SESSION_DIR=str(panto.home / "file/x"))
@@ -526,7 +549,7 @@ def test_a_program_holds_a_conversation_and_answers_questions(panto: Panto, fake
         assert until("turn_ended")["text"] == "Bye."
         process.stdin.close()
         process.stdin = None
-        rest, _ = process.communicate(timeout=20)
+        rest, _ = process.communicate(timeout=30)
         assert process.returncode == 0
         assert rest == b""
 
