@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rich.style import Style
 from textual.events import Key
 
 from panto.schema.bodies import Question
+from panto.schema.view import DiffView
 from panto.tui import units
+from panto.tui.colours import Palette
 from panto.tui.sanitize import clean_line
-from panto.tui.widgets.lines import Line, width_of, wrap
-from panto.tui.widgets.panel import PLAIN, line
+from panto.tui.widgets.diff import diff_rows
+from panto.tui.widgets.lines import Line, Look, Run, width_of, wrap
+from panto.tui.widgets.panel import PLAIN, line, sides
 
 
 def question_letter(event: Key) -> bool:
@@ -64,4 +68,25 @@ def wrapped(text: str, width: int, body: Style, pad: str, first: str = "", style
     return rows
 
 
+def choice_rows(
+    choices: Sequence[str], picked: int, marked: set[int] | None, palette: Palette, width: int
+) -> list[Line]:
+    """What one may choose from, each whole; `marked` where several may be, None where one."""
+    rows: list[Line] = []
+    for at, choice in enumerate(choices):
+        mark = "" if marked is None else "[x] " if at in marked else "[ ] "
+        lead: list[Run] = [("  ▸ " if at == picked else "    ", palette.accent), (f"{at + 1}  {mark}", PLAIN)]
+        field = sum(width_of(text) for text, _ in lead)
+        for segments, _ in wrap([(clean_line(choice, 2000), PLAIN)], max(8, width - field - 2)):
+            runs = [*lead, *((part.text, part.style or PLAIN) for part in segments)]
+            rows.append(sides(runs, [], width, palette.current if at == picked else None))
+            lead = [(" " * field, PLAIN)]
+    return rows
 
+
+def whole_diff(view: DiffView, look: Look, room: int) -> list[list[Run]]:
+    """A change with nothing cut; what the view itself leaves out is said."""
+    rows = diff_rows(view, look, room, whole=True)
+    left = view.added + view.removed - sum(kind != " " for hunk in view.hunks for kind, _ in hunk.lines)
+    more = f"     {look.glyphs.ellipsis} {units.plural(left, 'more changed line')}   e shows everything"
+    return [*rows, [(more, look.palette.attention)]] if left > 0 else rows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from markdown_it.common.normalize_url import normalizeLinkText
 from markdown_it.token import Token
 from rich.segment import Segment
 from rich.style import Style
 
-from panto.tui.sanitize import clean_url
+from panto.tui.sanitize import clean_line, clean_url
 from panto.tui.widgets.code import CodeBlock
 from panto.tui.widgets.lines import BLANK, NONE, Line, Look, Run, mix, width_of, wrap
 from panto.tui.widgets.table import table
@@ -192,6 +193,7 @@ class Mapper:
         lines: list[list[Run]] = [[]]
         styles = [base]
         palette = self.look.palette
+        target = ""  # of a link that no terminal opens
         for token in inline.children or ():
             style = styles[-1]
             match token.type:
@@ -210,13 +212,20 @@ class Mapper:
                 case "s_open":
                     styles.append(mix(style, _STRIKE))
                 case "link_open":
-                    styles.append(_link(style, str(token.attrs.get("href", "")), palette.accent))
-                case "strong_close" | "em_close" | "s_close" | "link_close":
+                    href = str(token.attrs.get("href", ""))
+                    styles.append(_link(style, href, palette.accent))
+                    target = _written(href)
+                case "link_close":
+                    styles.pop()
+                    if target and target not in "".join(text for text, _ in lines[-1]):
+                        lines[-1].append((f" ({target})", mix(styles[-1], palette.aside)))
+                case "strong_close" | "em_close" | "s_close":
                     if len(styles) > 1:
                         styles.pop()
                 case "image":
-                    link = _link(style, str(token.attrs.get("src", "")), palette.accent)
-                    lines[-1].append((f"[image: {token.content or 'no name'}]", link))
+                    source = str(token.attrs.get("src", ""))
+                    name = token.content or _written(source) or "no name"
+                    lines[-1].append((f"[image: {name}]", _link(style, source, palette.accent)))
                 case _:
                     lines[-1].append((token.content, mix(style, palette.aside)))
         return lines
@@ -238,6 +247,11 @@ def _link(style: Style, href: str, accent: Style) -> Style:
     url = clean_url(href)
     shown = mix(mix(style, accent), _UNDER)
     return shown + Style(link=url) if url else shown
+
+
+def _written(href: str) -> str:
+    """A target as text, where a terminal cannot open it: of a file, say."""
+    return "" if clean_url(href) else clean_line(normalizeLinkText(href), 200)
 
 
 def _closing(tokens: list[Token], at: int) -> int:

@@ -56,7 +56,8 @@ class Completion(Panel):
         if not self.choices:
             return [sides([("  " + self.message, self.palette.aside)], [], width)]
         shown = self.choices[self.top : self.top + height]
-        names = min(max(width_of(_named(one)) for one in shown), max(16, width // 2))
+        room = max(16, width // 2 if any(one.meaning or one.value for one in shown) else width - 4)
+        names = min(max(width_of(_named(one)) for one in shown), room)
         return [self._row(at + self.top, one, names, width) for at, one in enumerate(shown)]
 
     def _row(self, at: int, choice: Choice, names: int, width: int) -> Line:

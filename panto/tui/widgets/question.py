@@ -11,18 +11,16 @@ import time
 from collections.abc import Sequence
 
 from rich.style import Style
-from textual.events import Key, MouseScrollDown, MouseScrollUp
+from textual.events import Key, MouseScrollDown, MouseScrollUp, Paste
 
 from panto.schema.bodies import Question
 from panto.schema.ops import Answer, Decide, Interrupt, Op
 from panto.schema.view import DiffView, TextView
 from panto.tui.now import Held
 from panto.tui.sanitize import clean, clean_line
-from panto.tui.units import plural
-from panto.tui.widgets.asking import editable, edited, limits, question_letter, wrapped
-from panto.tui.widgets.diff import diff_rows
-from panto.tui.widgets.lines import Line, Run, width_of, wrap
-from panto.tui.widgets.panel import PLAIN, Panel, line, sides
+from panto.tui.widgets.asking import choice_rows, editable, edited, limits, question_letter, whole_diff, wrapped
+from panto.tui.widgets.lines import Line, Run, width_of
+from panto.tui.widgets.panel import PLAIN, Panel, line
 from panto.tui.widgets.view import view_rows
 
 DEAD_S = 0.4
@@ -135,35 +133,17 @@ class QuestionPanel(Panel, can_focus=True):
         question, pad = self.question, " " * INDENT
         if question.kind == "ask":
             rows = wrapped(clean(question.title), width - INDENT - 2, _BOLD, pad)
-            return [*rows, *self._choices(width)]
+            chosen = self.marked if question.multiple else None
+            return [*rows, *choice_rows(question.choices, self.picked, chosen, self.palette, width)]
         view = question.view
         if question.tool == "bash":
             command = view.text if isinstance(view, TextView) else question.title
             return wrapped(clean(command), width - INDENT - 4, _BOLD, pad, first="$ ", style=self.palette.accent)
         if isinstance(view, DiffView):
-            return [line([(pad, PLAIN), *row]) for row in self._diff(view, width - INDENT)]
+            return [line([(pad, PLAIN), *row]) for row in whole_diff(view, self.panto.look, width - INDENT)]
         if view is not None:
             return [line([(pad, PLAIN), *row]) for row in view_rows(view, self.panto.look, width - INDENT)]
         return wrapped(clean(question.title or question.arguments), width - INDENT - 2, _BOLD, pad)
-
-    def _diff(self, view: DiffView, room: int) -> list[list[Run]]:
-        rows = diff_rows(view, self.panto.look, room, whole=True)
-        left = view.added + view.removed - sum(kind != " " for hunk in view.hunks for kind, _ in hunk.lines)
-        more = f"     {self.glyphs.ellipsis} {plural(left, 'more changed line')}   e shows everything"
-        return [*rows, [(more, self.palette.attention)]] if left > 0 else rows
-
-    def _choices(self, width: int) -> list[Line]:
-        rows: list[Line] = []
-        for at, choice in enumerate(self.question.choices):
-            here = at == self.picked
-            mark = ("[x] " if at in self.marked else "[ ] ") if self.question.multiple else ""
-            lead: list[Run] = [("  ▸ " if here else "    ", self.palette.accent), (f"{at + 1}  {mark}", PLAIN)]
-            field = sum(width_of(text) for text, _ in lead)
-            for segments, _ in wrap([(clean_line(choice, 2000), PLAIN)], max(8, width - field - 2)):
-                runs = [*lead, *((part.text, part.style or PLAIN) for part in segments)]
-                rows.append(sides(runs, [], width, self.palette.current if here else None))
-                lead = [(" " * field, PLAIN)]
-        return rows
 
     def _why(self, width: int) -> list[Line]:
         question, aside, pad = self.question, self.palette.aside, " " * INDENT
@@ -242,6 +222,21 @@ class QuestionPanel(Panel, can_focus=True):
             self._ask_key(event)
         else:
             self._approval_key(event.key)
+
+    def on_paste(self, event: Paste) -> None:
+        """A paste is never an answer to an approval: it belongs to the draft."""
+        event.stop()
+        if self.held is None:
+            return
+        if self.step in ("why", "edit"):
+            self.panto.reply.on_paste(event)
+        elif self.question.kind == "ask":
+            self.begin("edit", clean(event.text))
+        else:
+            self._quiet_until(time.monotonic() + TYPING_S)
+            self.typed = True
+            self.panto.composer.on_paste(event)
+            self.fit()
 
     # Typing is never an answer: a letter waits a moment for another one.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from textual.events import Paste
 
 from panto.schema.bodies import Question
 from panto.schema.errors import UsageError
@@ -368,5 +369,30 @@ def test_choices_are_shown_whole() -> None:
             await put(on, Question("ask", "ask", "Which?", choices=("SQLite", choice)))
             await on.see("a question")
             assert choice in " ".join(on.text().split())
+
+    asyncio.run(run())
+
+
+def test_a_paste_answers_nothing_and_is_not_lost() -> None:
+    async def run() -> None:
+        async with stage() as on:
+            await put(on, INSTALL)
+            await on.alive()
+            on.app.question.post_message(Paste("y\nand more"))
+            await on.see("typed into the prompt, which comes back: y and more")
+            await on.press("enter")
+            assert on.client.ops == []
+            await on.alive()
+            await on.press("n")
+            await on.until(lambda: on.client.ops)
+            assert on.app.composer.draft.text == "y\nand more"
+        async with stage() as on:
+            await put(on, PICK)
+            await on.alive()
+            on.app.question.post_message(Paste("violet"))
+            await on.see("› violet")
+            await on.press("enter")
+            await on.until(lambda: on.client.ops)
+            assert on.client.ops == [Answer("c1", "violet", agent=ME)]
 
     asyncio.run(run())

@@ -102,6 +102,12 @@ def test_a_definition_that_comes_late_still_makes_its_link() -> None:
     assert shown(document.lines(LOOK))[0] == "  See the manual."
 
 
+def test_a_target_that_no_terminal_opens_is_written_out_once() -> None:
+    text = "See [the parser](src/a%20b.py:7), [src/c.py](src/c.py), [home](https://e.org) and ![](pic.png).\n"
+    said = "  See the parser (src/a b.py:7), src/c.py, home and [image: pic.png]."
+    assert shown(Document(text).lines(LOOK)) == [said]
+
+
 def test_hostile_links_and_text_stay_text() -> None:
     text = "[x](javascript:alert) [y](https://e.org/\x1b]8;;z\x07) \x1b[2Jhi\u202e\n"
     lines = Document(text).lines(LOOK)
