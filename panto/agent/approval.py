@@ -185,7 +185,7 @@ def _by_mode(request: ApprovalRequest, policy: Policy, suggestion: str) -> Verdi
 
 
 def _guarded(path: str, policy: Policy) -> bool:
-    return not _GUARDED.isdisjoint(os.path.relpath(path, policy.workspace).split("/"))
+    return not _GUARDED.isdisjoint(os.path.relpath(path, policy.workspace).casefold().split("/"))  # as macOS has it
 
 
 # --- arguments of rules ------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ def test_auto_lets_edits_inside_pass_but_not_those_that_make_programs_run() -> N
     assert decide(call("write", "/ws/sub/a"), auto) == Allow()
     assert decide(call("write", "/tmp/x/a"), auto) == Allow()
     assert isinstance(decide(call("write", "/ws/.git/hooks/pre-commit"), auto), Ask)
+    assert isinstance(decide(call("write", "/ws/sub/.GIT/hooks/pre-commit"), auto), Ask)
     assert isinstance(decide(call("write", "/ws/.panto/config.toml"), auto), Ask)
     assert isinstance(decide(call("write", "/spool/a"), auto), Ask)
     assert isinstance(decide(call("write", "/ws-other/a"), auto), Ask)
