@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from rich.segment import Segment
 
 from panto.schema.view import CardView
@@ -19,6 +20,8 @@ def children_card(call: Call, look: Look) -> list[Line]:
     view = call.view if call.live or call.outcome is None or call.outcome.view is None else call.outcome.view
     whole = view if isinstance(view, CardView) else None
     cards = [child for child in whole.children if isinstance(child, CardView)] if whole is not None else []
+    if not call.live:
+        cards = _as_they_are(call, cards)
     if not cards:
         cards = [CardView(title=child.title, state=child.state) for child in call.children]
     title = f"{len(cards)} {'child' if len(cards) == 1 else 'children'}" if cards else call.title
@@ -39,6 +42,15 @@ def children_card(call: Call, look: Look) -> list[Line]:
     if len(cards) > 40:
         lines.append(aside_line(f"{look.glyphs.ellipsis} {len(cards) - 40} more", look))
     return lines
+
+
+def _as_they_are(call: Call, cards: list[CardView]) -> list[CardView]:
+    """What still ran when the call ended, in the background, may have ended since."""
+    now = {child.title: child.state for child in call.children}
+    return [
+        replace(card, state=now.get(card.title.partition("\t")[0], card.state)) if card.state == "running" else card
+        for card in cards
+    ]
 
 
 _CHILD_WORDS = {

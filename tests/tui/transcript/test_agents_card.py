@@ -61,3 +61,15 @@ def test_an_agent_that_goes_on_with_its_call_stands_there_once() -> None:
         stage.script.fact(e.JobStarted("a1", "child", "reviewer", call))
     assert "agents 1 child   1 running" in stage.rows()[2]
     assert "1 child" in (stage.story.activity(stage.script.time) or "")
+
+
+def test_an_agent_in_the_background_is_shown_as_it_is_by_now() -> None:
+    stage = Stage()
+    stage.script.prompt("ask")
+    (call,) = stage.script.answer("", [("subagents.run", {"tasks": []})])
+    stage.script.start(call)
+    stage.script.fact(e.JobStarted("a1", "child", "agent 1", call))
+    stage.script.complete(call, ToolOutcome((), view=crew("done", "running")))
+    assert "1 running" in stage.rows()[2]
+    stage.script.fact(e.JobEnded("a1", "failed"))
+    assert "1 done · 1 failed: agent 1" in stage.rows()[2]
