@@ -183,7 +183,7 @@ def test_a_turn_that_runs_cannot_be_compacted_by_hand(tmp_path: Path) -> None:
             raise AssertionError("it was accepted")
 
     async def opened() -> None:
-        async with house(tmp_path, scripted({"text": ["a"] * 30, "each_s": 0.02})) as at:
+        async with house(tmp_path, scripted({"text": ["a"] * 2_000, "each_s": 0.02})) as at:
             await main(at)
 
     asyncio.run(opened())

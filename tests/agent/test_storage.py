@@ -80,7 +80,7 @@ def test_calls_that_run_when_the_disk_is_full_finish_are_kept_and_enter_writes_t
 
 def test_a_reply_that_cannot_be_written_is_kept_and_not_asked_for_again(tmp_path: Path) -> None:
     async def main() -> None:
-        async with house(tmp_path, scripted({"text": [BIG, BIG], "each_s": 0.1}, {"text": "Again?"})) as at:
+        async with house(tmp_path, scripted({"text": [BIG, BIG], "each_s": 1}, {"text": "Again?"})) as at:
             await at.client.submit(ops.Prompt("go"))
             await at.until(lambda: any(isinstance(u, TextStreamed) for u in at.seen))
             await fill(at)
@@ -142,7 +142,7 @@ def test_escape_with_a_full_disk_stops_what_runs_and_says_why_it_is_not_recorded
             raise ToolFailure("stopped", "cancelled")
 
         tool = Hand("waits", run, approval="command")
-        reply: dict[str, Any] = {"text": ["word "] * 100, "each_s": 0.05}
+        reply: dict[str, Any] = {"text": ["word "] * 2_000, "each_s": 0.05}
         if phase != "stream":
             reply = {"calls": [call("waits")]}
         mode = "ask" if phase == "question" else "yolo"
@@ -154,7 +154,7 @@ def test_escape_with_a_full_disk_stops_what_runs_and_says_why_it_is_not_recorded
             before = time.monotonic()
             with pytest.raises(StorageFailed):
                 await at.client.submit(ops.Interrupt())
-            assert time.monotonic() - before < 10 and not at.agent.in_turn and at.agent.mailbox.parked
+            assert time.monotonic() - before < 30 and not at.agent.in_turn and at.agent.mailbox.parked
             await fill(at, False)
             await at.prompt("go on")
             assert at.records()[-1]["text"] == "Fine." and len(tool.ran) <= 1
@@ -189,7 +189,7 @@ def test_a_lost_session_stops_everything_at_once_and_nothing_more_is_written(tmp
             other, lost = await Store.open(tmp_path / "sessions"), at.agent.session
             taken = await other.open_session(at.agent.id, take_over=True)
             gate.set()
-            result = await asyncio.wait_for(job.wait(), 5)
+            result = await asyncio.wait_for(job.wait(), 30)
             assert (result.status, result.resumable) == ("failed", False)
             assert result.error and result.error["kind"] == "ownership_lost"
             await at.rest()
@@ -213,7 +213,7 @@ def test_a_loss_that_only_the_renewal_notices_stops_the_turn_too(tmp_path: Path)
             other = await Store.open(tmp_path / "sessions")
             taken = await other.open_session(at.agent.id, take_over=True)
             at.scheduler.shared.store._renew()  # the beat of every ten seconds
-            await at.until(lambda: not at.agent.in_turn, 5)
+            await at.until(lambda: not at.agent.in_turn)
             assert any("taken over" in u.text for u in at.seen if isinstance(u, Noticed))
             await taken.close()
             await other.close()

@@ -131,7 +131,7 @@ def test_a_steer_joins_the_running_turn_after_the_results_and_a_queued_message_w
 
 def test_input_at_the_last_reply_makes_the_run_go_on(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": ["a"] * 20, "each_s": 0.02}, {"text": "And that."})
+        tables = scripted({"text": ["a"] * 5, "each_s": 0.5}, {"text": "And that."})
         async with house(tmp_path, tables) as at:
             await at.client.submit(ops.Prompt("start"))
             await at.until(lambda: at.events(ModelStepPrepared))
@@ -145,7 +145,7 @@ def test_input_at_the_last_reply_makes_the_run_go_on(tmp_path: Path) -> None:
 
 def test_a_queued_message_can_be_taken_back(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": ["a"] * 20, "each_s": 0.02}, {"text": "?"})
+        tables = scripted({"text": ["a"] * 5, "each_s": 0.5}, {"text": "?"})
         async with house(tmp_path, tables) as at:
             await at.client.submit(ops.Prompt("start"))
             await at.until(lambda: at.events(ModelStepPrepared))

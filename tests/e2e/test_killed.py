@@ -75,7 +75,7 @@ def test_a_killed_panto_leaves_no_process_behind(home: Path, place: Path) -> Non
         stubborn = f"touch mark; trap '' TERM HUP; while :; do sleep 1; done # {place}"
         vendor.replies += [Reply(calls=[("bash", {"command": stubborn})])]
         killed_at(home, place, place / "mark", vendor, 0)
-        until(lambda: not running_with(str(place)), 8)
+        until(lambda: not running_with(str(place)))
 
 
 def test_a_session_that_a_live_process_writes_is_refused_with_who_and_the_ways_out_until_it_is_dead(

@@ -112,8 +112,8 @@ def test_whatever_is_typed_while_a_model_streams_the_program_goes_on_and_leaves_
             for number in range(ROUNDS):
                 one_round(terminal, dice, replies, number)
             leave(terminal)
-    verified = panto("session", "verify", "--all") if False else panto("session", "list", "--json")
-    assert verified.returncode == 0, verified.stderr
+    listed = panto("session", "list", "--json")
+    assert listed.returncode == 0, listed.stderr
 
 
 def one_round(terminal: Terminal, dice: Random, replies: Endless, number: int) -> None:

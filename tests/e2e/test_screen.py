@@ -220,7 +220,7 @@ def test_a_megabyte_of_paste_is_a_chip_at_once() -> None:
     with start() as terminal:
         terminal.see("26k of 200k")
         terminal.paste("x" * 1000 + "\n" + "some words in a line\n" * 50_000)
-        terminal.see("50001 lines", deadline=10)
+        terminal.see("50001 lines")
         terminal.type("ok")
         terminal.see("]ok")
 
@@ -267,10 +267,7 @@ def test_a_resize_leaves_no_ruins() -> None:
 def test_an_idle_screen_writes_nothing() -> None:
     with start() as terminal:
         terminal.see("26k of 200k")
-        terminal.calm(1.0)
-        size = len(terminal.log)
-        time.sleep(3.0)
-        assert len(terminal.log) == size
+        terminal.calm(3.0)  # one that writes by itself never is
 
 
 def test_the_real_cursor_stands_where_the_next_character_goes() -> None:

@@ -48,7 +48,7 @@ class Lab:
             self.driver.messages[name] = lambda *values, name=name: self.posts.append((name, *values))
         self.scope = self.driver.scope("ext", "primary")
 
-    async def run(self, code: str, *args: Any, name: str = "@/ext/init.lua", within: float = 20) -> Outcome:
+    async def run(self, code: str, *args: Any, name: str = "@/ext/init.lua", within: float = 30) -> Outcome:
         task = self.driver.start("code", code, name, *args, scope=self.scope, what="a main chunk")
         return await asyncio.wait_for(asyncio.shield(task.done), within)
 

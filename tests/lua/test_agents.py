@@ -412,7 +412,7 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
         await at.value(CHILD + code, writer)
         os.close(reader)
         os.close(writer)
-        await at.house.until(lambda: held() <= before, 5)
+        await at.house.until(lambda: held() <= before)
 
     inside(tmp_path, work)
 

@@ -98,9 +98,9 @@ def repository(folder: Path, *, before: str = "total = 1\n", after: str = "total
 
 async def nothing_left(at: Home) -> None:
     """Counters are back at the start."""
-    await at.house.until(lambda: list(at.house.scheduler.agents) == [at.house.client.primary], 5)
-    await at.house.until(lambda: not at.extensions.jobs.slots and not at.extensions.desk.handles, 5)
-    await at.house.until(lambda: at.driver.counts()["tasks"] == at.driver.counts()["coroutines"] == 0, 5)
+    await at.house.until(lambda: list(at.house.scheduler.agents) == [at.house.client.primary])
+    await at.house.until(lambda: not at.extensions.jobs.slots and not at.extensions.desk.handles)
+    await at.house.until(lambda: at.driver.counts()["tasks"] == at.driver.counts()["coroutines"] == 0)
 
 
 def results_of(at: Home, index: int = 0) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def test_escape_keeps_what_is_done_cancels_the_rest_and_the_next_prompt_carries_
         begun = time.monotonic()
         await at.house.client.submit(ops.Interrupt())
         await at.house.rest()
-        assert time.monotonic() - begun < 5  # the window itself is measured in the benchmark
+        assert time.monotonic() - begun < 30  # the window itself is measured in the benchmark
         rows = results_of(at)
         assert [r["status"] for r in rows] == ["completed", "cancelled", "cancelled"]
         assert rows[0]["text"] == "answer to quick" and all(r["resumable"] for r in rows)

@@ -79,7 +79,7 @@ class House:
         """Wait until no turn is driven."""
         await self.until(lambda: not self.agent.in_turn)
 
-    async def until(self, condition: Callable[[], object], seconds: float = 20) -> None:
+    async def until(self, condition: Callable[[], object], seconds: float = 30) -> None:
         """Wait for a condition that is sure to come."""
         async with asyncio.timeout(seconds):
             while not condition():

@@ -38,7 +38,7 @@ from tests.agent.test_compaction import paired
 from tests.agent.test_turns import requests, roles, told
 from tests.scheduler.house import Hand, House, call, house, scripted
 
-SLOW = {"text": ["word "] * 200, "each_s": 0.05}
+SLOW = {"text": ["word "] * 2_000, "each_s": 0.05}
 BROKEN = {"error": {"kind": "auth", "status": 401, "message": "bad key"}}
 
 
@@ -75,12 +75,20 @@ def test_two_hundred_queued_messages_go_in_order_into_one_turn(tmp_path: Path) -
 
 def test_steers_join_in_the_order_they_were_said_and_before_what_is_queued(tmp_path: Path) -> None:
     async def main() -> None:
-        tables = scripted({"text": ["a"] * 10, "each_s": 0.02}, {"text": "One."}, {"text": "Two."})
-        async with house(tmp_path, tables) as at:
+        gate = asyncio.Event()
+
+        async def run(arguments: Mapping[str, Any], context: ToolContext) -> str:
+            await gate.wait()
+            return "ok"
+
+        tool = Hand("gate", run)
+        tables = scripted({"calls": [call("gate")]}, {"text": "One."}, {"text": "Two."})
+        async with house(tmp_path, tables, tools=[tool]) as at:
             await at.client.submit(ops.Prompt("go"))
-            await streaming(at)
+            await at.until(lambda: tool.ran)
             for number in range(6):
                 await at.client.submit(ops.Prompt(str(number), when="turn" if number % 2 else "step"))
+            gate.set()
             await at.rest()
             assert said(at, 1) == ["go", "0", "2", "4"]
             assert said(at, 2) == ["go", "0", "2", "4", "1", "3", "5"]
@@ -172,7 +180,7 @@ def test_a_known_id_is_said_once_whatever_has_become_of_it(tmp_path: Path) -> No
 
 def test_what_waits_when_an_attempt_fails_is_sent_by_itself(tmp_path: Path) -> None:
     async def main() -> None:
-        slow = {"text": ["a"] * 5, "each_s": 0.03} | {"error": {**BROKEN["error"], "after": 5}}
+        slow = {"text": ["a"] * 5, "each_s": 0.5} | {"error": {**BROKEN["error"], "after": 5}}
         async with house(tmp_path, scripted(slow, {"text": "Fine."})) as at:
             await at.client.submit(ops.Prompt("go"))
             await streaming(at)

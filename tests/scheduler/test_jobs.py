@@ -21,7 +21,7 @@ from panto.tools.tool import ToolContext
 from tests.agent.test_turns import requests, told
 from tests.scheduler.house import Hand, House, call, house, scripted
 
-SLOW = {"text": ["word "] * 200, "each_s": 0.05}
+SLOW = {"text": ["word "] * 2_000, "each_s": 0.05}
 
 
 async def child(at: House, **more: Any) -> Agent:
@@ -94,7 +94,7 @@ def test_a_job_that_is_cancelled_before_it_began_never_begins(tmp_path: Path) ->
         async with house(tmp_path, scripted(SLOW)) as at:
             job = at.scheduler.run(await child(at), "go")
             job.request_cancel()
-            assert (await asyncio.wait_for(job.wait(), 5)).status == "cancelled"
+            assert (await asyncio.wait_for(job.wait(), 30)).status == "cancelled"
             assert not requests(at)
 
     asyncio.run(main())
@@ -108,8 +108,8 @@ def test_a_job_that_is_cancelled_as_it_begins_is_cancelled(tmp_path: Path, round
             for _ in range(rounds):
                 await asyncio.sleep(0.0003)
             job.request_cancel()
-            assert (await asyncio.wait_for(job.wait(), 5)).status == "cancelled"
-            await asyncio.wait_for(job.close(), 5)
+            assert (await asyncio.wait_for(job.wait(), 30)).status == "cancelled"
+            await asyncio.wait_for(job.close(), 30)
 
     asyncio.run(main())
 
@@ -199,7 +199,7 @@ def test_a_job_whose_turn_cannot_go_on_fails_and_says_why(tmp_path: Path) -> Non
         async with house(tmp_path, scripted({"text": "x"})) as at:
             agent = await child(at, model="fake:m")
             await agent.session.commit(ChangeModel(model="gone:m"))  # a config that has changed since
-            result = await asyncio.wait_for(at.scheduler.run(agent, "go").wait(), 5)
+            result = await asyncio.wait_for(at.scheduler.run(agent, "go").wait(), 30)
             assert result.status == "failed" and result.resumable
             assert result.error and "gone" in str(result.error["message"])
 
@@ -210,7 +210,7 @@ def test_a_failed_attempt_of_a_primary_ends_its_job_and_stays_to_be_retried(tmp_
     async def main() -> None:
         broken = {"error": {"kind": "auth", "status": 401, "message": "bad key"}}
         async with house(tmp_path, scripted(broken, {"text": "Now."})) as at:
-            result = await asyncio.wait_for(at.scheduler.run(at.agent, "go").wait(), 5)
+            result = await asyncio.wait_for(at.scheduler.run(at.agent, "go").wait(), 30)
             assert result.status == "failed" and result.error == {"kind": "auth", "message": "bad key"}
             await at.client.submit(ops.Continue())
             await at.rest()
@@ -229,7 +229,7 @@ def test_closing_the_last_handle_settles_the_job_as_cancelled(tmp_path: Path) ->
             await at.scheduler.close_agent(agent)
             assert job.result is None and agent.in_turn
             await at.scheduler.close_agent(agent)
-            assert (await asyncio.wait_for(job.wait(), 5)).status == "cancelled"
+            assert (await asyncio.wait_for(job.wait(), 30)).status == "cancelled"
             assert agent.id not in at.scheduler.agents
 
     asyncio.run(main())
@@ -324,7 +324,7 @@ def test_escape_reaches_children_at_every_depth_within_the_second_and_each_paren
             assert ran == ["1", "2", "3", "leaf"]
             before = time.monotonic()
             await opened.client.submit(ops.Interrupt())
-            assert time.monotonic() - before < 10
+            assert time.monotonic() - before < 30
             over.append(True)
             failed = [e for e in opened.events(ToolCallFailed) if isinstance(e, ToolCallFailed)]
             assert [(e.outcome, e.cls) for e in failed] == [("unknown", "cancelled")]  # the leaf's alone
@@ -340,7 +340,7 @@ def test_the_end_of_an_owner_ends_its_jobs_and_no_others(tmp_path: Path) -> None
         async with house(tmp_path, scripted(SLOW, SLOW, SLOW)) as at:
             jobs = [at.scheduler.run(await child(at), "go", owner=owner) for owner in ("a", "a", "b")]
             await at.until(lambda: len(requests(at)) == 3)
-            await asyncio.wait_for(at.scheduler.end_owner("a"), 5)
+            await asyncio.wait_for(at.scheduler.end_owner("a"), 30)
             assert [job.result.status if job.result else None for job in jobs] == ["cancelled", "cancelled", None]
             jobs[2].detach()
             await at.scheduler.end_owner("b")

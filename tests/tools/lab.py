@@ -106,7 +106,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-async def until(condition: Any, seconds: float = 20.0) -> None:
+async def until(condition: Any, seconds: float = 30.0) -> None:
     """Wait for a condition; AssertionError when the time is over."""
     end = time.monotonic() + seconds
     while not condition():

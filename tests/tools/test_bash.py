@@ -82,7 +82,7 @@ def test_what_a_command_left_running_goes_on_and_is_ended_with_panto(
             await work.call("bash", command=f"{word}=1 setsid sleep 60 & ({word}=1 sleep 61 &) ; echo ok")
             await asyncio.sleep(0.5)
             assert processes(word)
-        await until(lambda: not processes(word), 5)
+        await until(lambda: not processes(word))
 
     run(check())
 
@@ -173,11 +173,11 @@ def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_kept(tmp_pat
         async with lab(tmp_path / "ws") as work:
             word = mark()
             command = f"echo early; export {word}=1; sleep 60 & sleep 60"
-            failure = await work.failure("bash", command=command, timeout=1)
+            failure = await work.failure("bash", command=command, timeout=3)
             assert (failure.cls, failure.effects) == ("timeout", "unknown")
             assert failure.outcome is not None and "early" in str(failure.outcome.parts)
             assert failure.outcome.fact.startswith("timed out · ")
-            await until(lambda: not processes(word), 5)
+            await until(lambda: not processes(word))
 
     run(check())
 
@@ -219,7 +219,7 @@ def test_escape_leaves_nothing_of_a_tree_alive_before_its_deadline(
                 await call
             assert (caught.value.cls, caught.value.effects) == ("cancelled", "unknown")
             assert caught.value.outcome is not None and "out" in str(caught.value.outcome.parts)
-            await until(lambda: not processes(word), 3)
+            await until(lambda: not processes(word))
 
     run(check())
 
@@ -244,7 +244,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("tree", TREES[1:6])
-def test_nothing_outlives_a_killed_panto_by_five_seconds(tmp_path: Path, tree: str, number: int) -> None:
+def test_nothing_outlives_a_killed_panto(tmp_path: Path, tree: str, number: int) -> None:
     word = mark()
     command = f"export {word}=1; {tree}"
     root = str(Path(__file__).parents[2])
@@ -255,8 +255,8 @@ def test_nothing_outlives_a_killed_panto_by_five_seconds(tmp_path: Path, tree: s
         time.sleep(0.3)
         assert processes(word)
         panto.send_signal(number)
-        panto.wait(10)
-        run(until(lambda: not [pid for pid in processes(word) if pid != panto.pid], 5))
+        panto.wait(30)
+        run(until(lambda: not [pid for pid in processes(word) if pid != panto.pid]))
     finally:
         panto.kill()
         panto.wait()

@@ -200,14 +200,13 @@ def test_the_index_of_a_large_tree_never_holds_the_loop_and_answers_while_it_rea
     async def check() -> None:
         spawner = Spawner()
         index = FileIndex(str(tmp_path), spawner)
-        worst = 0.0
+        beats = 0
 
         async def beat() -> None:
-            nonlocal worst
+            nonlocal beats
             while True:
-                start = time.perf_counter()
-                await asyncio.sleep(0.001)
-                worst = max(worst, time.perf_counter() - start)
+                beats += 1
+                await asyncio.sleep(0)
 
         beating = asyncio.ensure_future(beat())
         try:
@@ -215,7 +214,7 @@ def test_the_index_of_a_large_tree_never_holds_the_loop_and_answers_while_it_rea
             while not answers or not answers[-1].complete:
                 answers.append(await index.search("file19"))
             assert answers[-1].total == 4_040 and len(answers[-1].rows) == 8
-            assert worst < 1.0  # a bound on blocking, not a measure of speed: that is in the bench
+            assert beats > len(answers) > 1  # it answers, and others have their turns, while it reads
         finally:
             beating.cancel()
             index.close()

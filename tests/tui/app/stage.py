@@ -39,7 +39,7 @@ class Stage:
 
     async def until(self, true: Callable[[], object], what: str = "") -> None:
         """Wait until something holds."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             if true():
                 return
