@@ -39,10 +39,16 @@ fails(function() agent:run_async { prompt = 'x', metadata = { 1 } } end, 'this i
 -- jobs
 local id = panto.derive_id('surface', 1)
 local job = agent:run_async { prompt = 'again', id = id }
-fails(function() agent:run 'meanwhile' end, 'agent is in a turn')
+local ok, other_turn = pcall(agent.run, agent, 'meanwhile')
+if ok then -- the first is over already
+  other_turn:close()
+  if not job:result() then error('two turns of one agent at once') end
+elseif not tostring(other_turn):find('agent is in a turn', 1, true) then
+  error(other_turn)
+end
 local seen = 0
 while not job:result() do
-  if panto.wait({ job }, 5000) == nil then error('nothing happened') end
+  if panto.wait({ job }, 30000) == nil then error('nothing happened') end
   while job:next_event() do seen = seen + 1 end
 end
 while job:next_event() do seen = seen + 1 end

@@ -87,6 +87,35 @@ def test_the_page_names_only_what_there_is() -> None:
     assert unknown == set()
 
 
+NAMED = """local ext = require('panto').ext
+ext.register_protocol { name = 'mine', open = function(request, handle)
+  return ext.wire.stream(handle, function(put)
+    put { type = 'finish', reason = 'tool_calls' }
+    put(nil)
+    put { type = 'text', text = ext.json.null }
+    for _, text in ipairs { '{"a"', ':1}' } do
+      put { type = 'tool_call', index = 0, id = 'x', name = 'read', text = text }
+    end
+    put { type = 'tool_call', index = 1, name = 'ls' }
+    put { type = 'tool_call', index = 1, name = 'ls', text = '{}' }
+  end)
+end }"""
+
+
+def test_a_call_begins_once_and_what_says_nothing_is_left_out(tmp_path: Path) -> None:
+    from panto.schema.stream import FinishPart, ToolCallDelta, ToolCallStart
+    from tests.lua.test_protocols import parts, provider
+
+    async def work() -> None:
+        async with home(tmp_path, scripted(), {"p": NAMED}) as at:
+            assert await parts(provider(at, "mine")) == [
+                ToolCallStart(0, "read", "x"), ToolCallDelta(0, '{"a"'), ToolCallDelta(0, ":1}"),
+                ToolCallStart(1, "ls"), ToolCallDelta(1, "{}"), FinishPart("tool_calls"),
+            ]  # fmt: skip
+
+    asyncio.run(work())
+
+
 def test_the_protocol_of_the_page_speaks_with_a_server(tmp_path: Path) -> None:
     from panto.providers.conformance import Answer, LocalServer
     from panto.schema.stream import FinishPart, TextDelta, UsagePart

@@ -192,7 +192,11 @@ function Feed:put(part)
     if some(part.text) then self:push(part) end
   elseif kind == 'tool_call' then
     local index = part.index or 0
-    if some(part.name) then self:push { type = 'tool_call_start', index = index, name = part.name, id = some(part.id) } end
+    local id, began = some(part.id), self.calls[index]
+    if some(part.name) and (not began or id and id ~= began) then -- some servers say the name in every piece
+      self.calls[index] = id or '?'
+      self:push { type = 'tool_call_start', index = index, name = part.name, id = id }
+    end
     if some(part.text) then self:push { type = 'tool_call_delta', index = index, text = part.text } end
   elseif kind == 'response' then
     if not self.told then self:push(part) end
@@ -215,7 +219,7 @@ end
 --- now: a stream fed by a task: `fn(put)` may wait; what it puts is given in order; its error becomes the stream's.
 function wire.stream(handle, fn)
   expect('wire.stream: function', fn, 'function')
-  local feed = setmetatable({ first = 1, last = 0, handle = handle }, Feed)
+  local feed = setmetatable({ first = 1, last = 0, handle = handle, calls = {} }, Feed)
   ext.spawn(function()
     local ok, e = pcall(fn, function(part) feed:put(part) end)
     feed.over = true
