@@ -76,6 +76,9 @@ def due(control: Control, setup: Setup, frozen: Frozen) -> bool:
     """Whether this request should not be sent before the context is summarised."""
     if not setup.compact_at or control.compactions >= ATTEMPTS:
         return False
+    size, newest = setup.model.spec.context, frozen.request.messages[-1:]
+    if size and sum(estimate(message) for message in newest) >= HOPELESS * size:
+        return False  # no summary of what came before makes room for it
     return control.crowded or frozen.tokens > setup.compact_at * window(setup)
 
 

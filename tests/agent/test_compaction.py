@@ -129,6 +129,19 @@ def test_what_no_summary_can_make_fit_is_not_sent_and_says_why(tmp_path: Path) -
     asyncio.run(main())
 
 
+def test_before_a_message_that_fits_nowhere_nothing_is_summarised(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables = scripted(*({"text": f"answer {number}"} for number in range(4)), context=10_000)
+        async with house(tmp_path, tables, attended=False) as at:
+            for text in ("one", "two", "x" * 500_000):
+                await at.prompt(text)
+            assert at.records()[-1]["status"] == "failed" and "one message alone" in str(at.records()[-1]["error"])
+            assert len(requests(at)) == 2 and not at.events(CheckpointMade)
+            assert not [u.text for u in at.seen if isinstance(u, Noticed) and "fixed parts" in u.text]
+
+    asyncio.run(main())
+
+
 def test_a_summary_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
     async def main() -> None:
         broken = {"error": {"kind": "auth", "status": 401, "message": "bad key"}}
