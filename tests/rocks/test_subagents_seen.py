@@ -116,17 +116,22 @@ def test_children_of_a_call_that_was_left_in_the_middle_go_on_with_it(tmp_path: 
 
 def test_a_child_whose_question_was_answered_is_not_shown_to_ask_any_more(tmp_path: Path) -> None:
     def two_calls(request: Request) -> Mapping[str, Any]:
-        return {"calls": [{"name": "bash", "arguments": {"command": f"sleep {n}"}} for n in (60, 61)]}
+        calls = [{"name": "bash", "arguments": {"command": f"sleep {n}"}} for n in (60, 61)]
+        return {"calls": calls, "delay_s": 0.5}
 
     async def work(at: Any) -> None:
+        def cards() -> list[str]:
+            return ["", *(repr(record["view"]) for record in at.house.records() if record["type"] == "progress")]
+
         def card() -> str:
-            views = [record["view"] for record in at.house.records() if record["type"] == "progress"]
-            return repr(views[-1]) if views else ""
+            return cards()[-1]
+
+        await at.house.client.submit(ops.Prompt("go"))
+        await at.house.until(lambda: any("what is to be done" in each for each in cards()))
 
         def asked() -> list[Any]:
             return [record for record in at.house.records() if record["type"] == "question"]
 
-        await at.house.client.submit(ops.Prompt("go"))
         await at.house.until(lambda: len(asked()) == 2 and "asks: bash sleep" in card())
         first, second = asked()
         await at.house.client.submit(ops.Decide(first["id"], "once", agent=first["agent"]))
@@ -136,4 +141,4 @@ def test_a_child_whose_question_was_answered_is_not_shown_to_ask_any_more(tmp_pa
         await at.house.client.submit(ops.Interrupt())
         await at.house.rest()
 
-    inside(tmp_path, crew(child_call("go"), child=two_calls), work, mode="ask")
+    inside(tmp_path, crew(child_call("what is to be done"), child=two_calls), work, mode="ask")

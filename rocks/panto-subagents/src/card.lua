@@ -31,10 +31,10 @@ function Card:add(name, model)
   return row
 end
 
---- now: this child begins.
-function Card:begin(row)
+--- now: this child begins; until something is heard of it, its line says what it is to do.
+function Card:begin(row, task)
   self.began = self.began + 1
-  row.place, row.started, row.state, row.action = self.began, os.time(), 'running', ''
+  row.place, row.started, row.state, row.action = self.began, os.time(), 'running', task
   self:touch()
 end
 

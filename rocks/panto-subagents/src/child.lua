@@ -260,7 +260,7 @@ local function work(child)
   child.house.live[child.id] = { depth = op.depth + 1, model = choice.model, name = spec.name }
   child.row.model = choice.model
   local limits = limits_of(child)
-  op.card:begin(child.row)
+  op.card:begin(child.row, text.line(spec.prompt or '', 80))
   local ok, result = pcall(turns, child, choice, limits)
   if ok then return taken(child, result) end
   if text.kind(result) ~= 'cancelled' then
