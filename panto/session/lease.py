@@ -72,6 +72,12 @@ def alive(holder: Holder, now: float) -> bool:
     return _running(holder.pid) and (not holder.started or started(holder.pid) in ("", holder.started))
 
 
+def _proven(holder: Holder) -> bool:
+    """Whether the very process is still there, whatever its lease says."""
+    here = holder.machine == machine() and holder.started != "" and started(holder.pid) == holder.started
+    return here and _running(holder.pid)
+
+
 def _running(pid: int) -> bool:
     if os.name != "posix":
         return True  # elsewhere this signal would end the process: there the lease's time alone decides
@@ -103,8 +109,12 @@ def get(db: sqlite3.Connection, id: str | None) -> Holder | None:
 
 
 def living(db: sqlite3.Connection) -> dict[str, Holder]:
-    """All leases whose holders may still be there, by id."""
+    """All leases whose holders may still be there, by id.
+
+    Also those that ran out of a process that is there: one that is stopped, or slept with its machine, renews nothing,
+    and goes on with what it had.
+    """
     now = time.time()
     rows = db.execute("SELECT id, pid, started, host, machine, until FROM lease").fetchall()
     holders = [Holder(*row) for row in rows]
-    return {holder.id: holder for holder in holders if alive(holder, now)}
+    return {holder.id: holder for holder in holders if alive(holder, now) or _proven(holder)}

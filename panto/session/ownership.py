@@ -107,9 +107,10 @@ def retake(db: sqlite3.Connection, handle: Handle, holder: lease.Holder) -> Hand
     return Handle(handle.id, handle.lineage, handle.epoch + 1, holder.id)
 
 
-def let_go(db: sqlite3.Connection, handle: Handle) -> None:
-    """Own the session no longer. A newer owner's right is untouched."""
-    db.execute("UPDATE session SET lease = NULL WHERE id = ? AND epoch = ?", (handle.id, handle.epoch))
+def let_go(db: sqlite3.Connection, handle: Handle) -> bool:
+    """Own the session no longer. False where a newer owner has it, whose right is untouched."""
+    mine = "UPDATE session SET lease = NULL WHERE id = ? AND epoch = ?"
+    return db.execute(mine, (handle.id, handle.epoch)).rowcount > 0
 
 
 def renew(db: sqlite3.Connection, holder: lease.Holder, handles: tuple[Handle, ...]) -> tuple[str, ...]:

@@ -80,6 +80,7 @@ class Session(Reader):
         self.handle = handle
         self._queue: deque[_Proposal] = deque()
         self._flight: list[tuple[_Proposal, Entry]] = []
+        self._placing: set[asyncio.Future[tuple[Fact, ...]]] = set()
         self._poison: StorageFailed | None = None
         self._gone: PantoError | None = None
         self._on_lost: list[Callable[[], None]] = []
@@ -100,6 +101,8 @@ class Session(Reader):
         large = tuple(staged for staged in bodies if self._store.bodies.large(staged))
         if large:
             placing = asyncio.ensure_future(self._place(proposal, large))
+            self._placing.add(placing)
+            placing.add_done_callback(self._placing.discard)
             return await asyncio.shield(placing)
         self._queue.append(proposal)
         self._pump()
@@ -184,16 +187,21 @@ class Session(Reader):
 
     def _propose(self, commands: tuple[Command, ...], staged: tuple[Staged, ...]) -> _Proposal:
         checked = self._checked(commands)
-        if self._gone is not None:
-            raise self._gone
-        if self._poison is not None:
-            raise self._poison
+        self._refuse()
         if self._live.state.unknown:
             raise ViewOnly(f"session {self.id[:8]} can only be read: {self._live.state.unknown}", "update panto")
         return _Proposal(checked, staged)
 
+    def _refuse(self) -> None:
+        """Raise what stands in the way of any writing."""
+        if self._gone is not None:
+            raise self._gone
+        if self._poison is not None:
+            raise self._poison
+
     async def _place(self, proposal: _Proposal, large: tuple[Staged, ...]) -> tuple[Fact, ...]:
         await self._store.place(large)
+        self._refuse()  # storage may be ahead of the fold since: nothing can be decided then
         self._queue.append(proposal)
         self._pump()
         return await proposal.future
@@ -293,7 +301,10 @@ class Session(Reader):
             self._loop.call_soon(callback)
 
     async def _drain(self) -> None:
-        while self._flight or self._queue:
+        while self._placing or self._flight or self._queue:
+            if self._placing:
+                await asyncio.wait(self._placing)
+                continue
             waiter = self._loop.create_future()
             self._drained.append(waiter)
             await waiter

@@ -331,8 +331,7 @@ class Store(Upkeep):
         data = msgspec.msgpack.encode(live) if live is not None else b""
 
         def job(db: sqlite3.Connection) -> None:
-            ownership.let_go(db, handle)
-            if live is not None:
+            if ownership.let_go(db, handle) and live is not None:
                 save(db, session.id, live.seq, live.digest, data)
                 if live.state.run is None:
                     kept.drop(db, session.id)

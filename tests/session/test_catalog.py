@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -231,3 +232,42 @@ def test_a_session_that_a_killed_process_left_empty_goes_at_the_next_start(tmp_p
     assert play(look) == {empty, said_in}  # it lives
     other.kill()
     assert play(look) == {said_in}
+
+
+def test_an_empty_session_of_a_process_that_is_stopped_is_kept(tmp_path: Path) -> None:
+    other = Other(
+        tmp_path,
+        """
+        empty = await store.create(cwd="/w")
+        say(empty.id)
+        await hear()
+        await begin(empty)
+        say("said")
+        """,
+    )
+    empty = other.hear()
+    other.process.send_signal(signal.SIGSTOP)
+
+    async def look() -> set[str]:
+        async with opened(tmp_path) as store:
+            await store.writer.run(lambda db: db.execute("UPDATE lease SET until = 0") and None)
+            await (await store.create(cwd="/w")).close()
+            return {r.id for r in await store.list(all=True)}
+
+    assert play(look) == {empty}
+    other.process.send_signal(signal.SIGCONT)
+    other.tell("go on")
+    assert other.hear() == "said"
+    assert other.end() == 0
+
+
+def test_an_empty_session_that_was_taken_over_is_its_new_owners_to_keep(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as one, opened(tmp_path) as two:
+            session = await one.create(cwd="/w")
+            taken = await two.open_session(session.id, take_over=True)
+            await session.close()
+            await begin(taken)
+            assert (await two.verify(taken.id)).intact
+
+    play(script)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import resource
@@ -119,6 +120,38 @@ def test_a_large_body_that_finds_no_room_leaves_no_half_file(small: SmallDisk) -
             assert await session.raw(large.digest) == large.data
             await store.collect()
             assert [p.name for p in (store.root / "blobs").glob("*/*")] == [large.digest]
+
+    play(script)
+
+
+def test_a_large_body_on_its_way_when_writing_fails_is_not_decided_on_what_may_be_behind(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            large = stage(b"z" * 2_000_000)
+            slow = asyncio.ensure_future(
+                session.commit(c.AppendFact(owner="x", kind="k", value=large.digest), bodies=(large,))
+            )
+            await asyncio.sleep(0)
+            session._poison = StorageFailed("it failed midway", "")
+            with pytest.raises(StorageFailed, match="midway"):
+                await slow
+            await session.reopen()
+            assert session.head == (0, 1)
+
+    play(script)
+
+
+def test_closing_waits_for_a_large_body_on_its_way(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            large = stage(b"z" * 2_000_000)
+            fact = c.AppendFact(owner="x", kind="k", value=large.digest)
+            slow = asyncio.ensure_future(session.commit(fact, bodies=(large,)))
+            await asyncio.sleep(0)
+            await session.close()
+            assert len(await slow) == 1
 
     play(script)
 
