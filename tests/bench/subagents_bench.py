@@ -1,7 +1,8 @@
 """What panto-subagents costs: python -m tests.bench.subagents_bench [ROW...]
 
 Goals: the gate's overhead for a child, start to first request, < 3 ms; 100 children of one token each through 8 slots
-< 2 s; 50 children at once, 1,000 deltas each, keep the loop's lag (p99) < 20 ms; Escape with three children < 1 s.
+< 2 s; 50 children at once, 1,000 deltas each, keep the loop's lag (p99) < 20 ms; Escape < 1 s, with three children
+and with fifty; the tools' declarations < 1,640 bytes.
 """
 
 from __future__ import annotations
@@ -146,6 +147,37 @@ async def escape() -> list[Figure]:
     return [Figure("Escape with one child done and two running", took, "s", 1)]
 
 
+async def crowd() -> list[Figure]:
+    began = [0]
+
+    def child(request: Request) -> Mapping[str, Any]:
+        began[0] += 1
+        return {"text": ["half ", "of it"], "stall_s": 60}
+
+    async def work(at: Home) -> float:
+        await at.house.client.submit(ops.Prompt("go"))
+        await at.house.until(lambda: began[0] == 50)
+        await asyncio.sleep(0.2)
+        begun = time.perf_counter()
+        await at.house.client.submit(ops.Interrupt())
+        await at.house.until(lambda: not at.house.agent.in_turn)
+        return time.perf_counter() - begun
+
+    took = []
+    for _ in range(3):
+        began[0] = 0
+        took.append(await with_rock(crew(child_call(*map(str, range(50))), child=child), work, slots=50))
+    return [Figure("Escape with 50 children running", took, "s", 1)]
+
+
+async def size() -> list[Figure]:
+    async def work(at: Home) -> int:
+        tools = [tool for tool in at.house.agent.tools() if tool.name.startswith("subagents.")]
+        return sum(len((tool.name + tool.description + tool.schema).encode()) for tool in tools)
+
+    return [Figure("what the rock's tools add to every request", [await with_rock(crew(), work)], "bytes", 1640)]
+
+
 async def load() -> list[Figure]:
     async def work(at: Home) -> list[float]:
         out = []
@@ -158,7 +190,7 @@ async def load() -> list[Figure]:
 
 
 ROWS: dict[str, Callable[[], Coroutine[Any, Any, list[Figure]]]] = {
-    "gate": gate, "hundred": hundred, "fifty": fifty, "escape": escape, "load": load,
+    "gate": gate, "hundred": hundred, "fifty": fifty, "escape": escape, "crowd": crowd, "size": size, "load": load,
 }  # fmt: skip
 
 
