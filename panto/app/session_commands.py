@@ -135,7 +135,8 @@ def _print_rows(rows: tuple[SessionRow, ...], arguments: Arguments, *, with_cwd:
         return
     table = []
     for row in rows:
-        title = _one_line(row.title or row.last_prompt or "(empty)", 60)
+        fork = "Fork of: " if row.forked_from else ""
+        title = _one_line(fork + (row.title or row.last_prompt or "(empty)"), 60)
         state = f"[{row.broken}]" if row.broken else f"[open: {row.owner}]" if row.owner else ""
         turns = f"{row.turns} turn{'s' if row.turns != 1 else ''}"
         table.append((row.short, _age(row.time), turns, title, _one_line(row.cwd, 200) if with_cwd else "", state))

@@ -121,6 +121,8 @@ def test_a_fork_is_a_session_of_its_own_with_the_same_history(panto: Panto, ask:
     forked = panto("session", "fork", session).stdout.strip()
     assert forked != session
     assert "> one" in panto("session", "show", forked).stdout
+    listed = panto("session", "list").stdout.splitlines()
+    assert [line.startswith(forked[:4]) for line in listed if "Fork of: one" in line] == [True]
 
 
 def test_a_turn_is_named_by_its_number_or_the_beginning_of_its_id(panto: Panto, ask: Ask) -> None:
