@@ -173,14 +173,13 @@ def cards(walk: Walk) -> None:
 
 
 def approvals(walk: Walk) -> None:
-    """Ordinary and dangerous questions: Enter is never yes to the second, no key counts at first."""
+    """Ordinary and dangerous questions: Enter is never yes to the second."""
     tmux = walk.tmux
     walk.say(
         "Run", Reply(calls=[("bash", {"command": "seq 40; exit 3"})]),
         Reply(calls=[("bash", {"command": "rm -rf build"})]), Reply("Well."),
     )  # fmt: skip
     tmux.see("run this command?")
-    tmux.keys("Enter")  # within the first moment: no answer
     assert "$ seq 40; exit 3" in "\n".join(walk.moment("approval"))
     tmux.until(lambda: _pressed(tmux, "y", "exit 3 ·"), "an answer")
     tmux.see("rm -rf build")
@@ -197,8 +196,11 @@ def approvals(walk: Walk) -> None:
 
 
 def _pressed(tmux: Tmux, key: str, seen: str) -> bool:
+    """Press an answer; while keys come one after the other they are no answers, so the next is given time."""
     tmux.keys(key)
-    time.sleep(0.3)
+    end = time.monotonic() + 2
+    while seen not in tmux.text() and time.monotonic() < end:
+        time.sleep(0.05)
     return seen in tmux.text()
 
 
