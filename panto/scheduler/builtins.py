@@ -63,11 +63,19 @@ def _settings(client: LocalClient) -> tuple[Command, ...]:
         label, _, reasoning = _need(arguments, "/model provider:alias").partition(" ")
         return ops.SetModel(label, reasoning.strip(), agent=agent)
 
+    def reasoning(arguments: str, agent: str) -> ops.Op:
+        setup = client.find(agent).setup()
+        if arguments not in setup.model.spec.reasoning:
+            said = f"{arguments!r} is no effort" if arguments else "say which effort"
+            there = ", ".join(setup.model.spec.reasoning)
+            raise UsageError(f"{said} of {setup.model.label}", there or "it has none to choose from")
+        return ops.SetReasoning(arguments, agent=agent)
+
     return (
         Command("model", "choose the model", _op(client, model), "provider:alias [reasoning]", complete=models,
                 value=lambda: client.agent.model),
-        Command("reasoning", "how long the model thinks", _op(client, lambda a, g: ops.SetReasoning(a, agent=g)),
-                "level", complete=levels, value=lambda: client.agent.reasoning),
+        Command("reasoning", "how long the model thinks", _op(client, reasoning), "level", complete=levels,
+                value=lambda: client.agent.reasoning),
         Command("mode", "plan · ask · auto · yolo", _op(client, mode), "mode", complete=modes,
                 value=lambda: client.agent.mode),
     )  # fmt: skip

@@ -131,6 +131,24 @@ async def _until(updates: AsyncIterator[Update], kind: type[Noticed]) -> AsyncIt
                 return
 
 
+def test_an_effort_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        tables: dict[str, Any] = scripted({"text": "a"})
+        tables["fake"]["models"] |= {"n": {"id": "n", "context": 9_000, "reasoning": ["low", "high"]}}
+        async with house(tmp_path, tables) as at:
+            with pytest.raises(UsageError, match="'high' is no effort of fake:m") as none:
+                await at.client.submit(ops.RunCommand("/reasoning high"))
+            assert none.value.hint == "it has none to choose from"
+            await at.client.submit(ops.SetModel("fake:n"))
+            with pytest.raises(UsageError) as other:
+                await at.client.submit(ops.RunCommand("/reasoning hihg"))
+            assert other.value.hint == "low, high"
+            await at.client.submit(ops.RunCommand("/reasoning high"))
+            assert at.agent.reasoning == "high"
+
+    asyncio.run(main())
+
+
 def test_an_image_that_the_model_cannot_see_is_said(tmp_path: Path) -> None:
     async def main() -> None:
         import io
