@@ -63,7 +63,7 @@ def picture(rows: Iterable[Runs], width: int, palette: Palette) -> str:
     sheet = "".join(_rule(name, style, ground, ink) for name, style in sorted(used.items()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {2 * count}" width="{8 * width}"'
-        f' font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="1.65" xml:space="preserve">\n'
+        f' font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="1.66" xml:space="preserve">\n'
         f"<style>text{{fill:{ink}}}{sheet}</style>\n"
         f'<rect width="{width}" height="{2 * count}" fill="{ground}"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
