@@ -349,6 +349,7 @@ class Agent:
             branch=_branch(self.cwd), context_used=self.mailbox.ports.context.used or view.used, context_size=size,
             cost=self.cost, usage=view.usage, jobs=len(state.jobs), busy=self.mailbox.busy, title=state.settings.title,
             parked=self.mailbox.parked, agent_tokens=sum(each.tokens for each in self.under.values()),
+            prefix_broken=self.mailbox.ports.context.broken_prefix,
         )  # fmt: skip
 
     def forget(self) -> None:

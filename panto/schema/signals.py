@@ -137,7 +137,8 @@ class Noticed(Value, frozen=True, tag="noticed"):
 class StatusChanged(Value, frozen=True, tag="status_changed"):
     """What the status line shows, whole. Tokens; `cost` in USD for the session and its children; None: no price.
 
-    `agent_tokens`: what its children used, in and out; `usage` is without them.
+    `agent_tokens`: what its children used, in and out; `usage` is without them. `prefix_broken`: which part of the
+    request last changed so that what the vendor had cached no longer fitted.
     """
 
     agent: str
@@ -155,6 +156,7 @@ class StatusChanged(Value, frozen=True, tag="status_changed"):
     title: str = ""
     parked: bool = False
     agent_tokens: int = 0
+    prefix_broken: str = ""
 
 
 class Asked(Value, frozen=True, tag="asked"):

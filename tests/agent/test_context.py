@@ -133,3 +133,16 @@ def test_after_a_restart_the_first_request_is_recorded_whole_and_the_next_ones_g
             assert manifests[-1][1] == digests(requests(at)[-1].messages)
 
     asyncio.run(main())
+
+
+def test_the_status_says_what_last_broke_the_cached_prefix(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "1"}, {"text": "2"}, {"text": "3"})) as at:
+            await at.prompt("one")
+            await at.prompt("two")
+            assert at.agent.status().prefix_broken == ""
+            await at.client.submit(ops.Rewind(at.agent.session.view.turns[0].turn))
+            await at.prompt("another one")
+            assert at.agent.status().prefix_broken == "message 1 (user) was changed"
+
+    asyncio.run(main())

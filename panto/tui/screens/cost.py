@@ -42,6 +42,9 @@ class CostSheet(Sheet):
         ]
         if status.agent_tokens:
             out.insert(2, self._figure("agents", tokens(status.agent_tokens), "in and out"))
+        if status.prefix_broken:
+            why = f"  what was cached last became useless because {clean_line(status.prefix_broken)}"
+            out.append(line([(why, self.palette.aside)]))
         if self.turns:
             out += [Line(()), sides([("  turn", self.palette.aside)], self._columns("in", "out", "cost"), right)]
             out += [self._turn(number, turn, right) for number, turn in enumerate(self.turns, 1)]

@@ -340,13 +340,15 @@ def test_settings_open_the_values_there_are_and_say_the_line_for_the_others() ->
 def test_the_cost_is_set_out_by_turn_and_the_changes_are_whole() -> None:
     async def run() -> None:
         client = StubClient(status=STATUS.__class__(agent=ME, model="a:m", reasoning="", mode="ask", cwd="/tmp/shop",
-                            usage=Usage(input=52_000, output=3_100, cache_read=26_000, reasoning=400)))  # fmt: skip
+                            usage=Usage(input=52_000, output=3_100, cache_read=26_000, reasoning=400),
+                            prefix_broken="the tool edit was changed"))  # fmt: skip
         client.answers[AskTurns] = (TurnRow("t1", "fix the total", "completed", 0.0),)
         async with stage(client) as on:
             await on.typed("/cost")
             await on.press("enter")
             await on.see("50 % read from the cache")
             assert "no price is known for a:m" in on.text() and "fix the total" in on.text()
+            assert "because the tool edit was changed" in on.text()
             await on.press("escape")
             for turn, count in (("t1", 3), ("t2", 40)):
                 call = Call(turn, "write")
