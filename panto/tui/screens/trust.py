@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from itertools import groupby
 
 from panto.schema.ops import SetTrust
@@ -16,6 +18,8 @@ from panto.tui.widgets.sheet import BOLD, Sheet
 from panto.tui.widgets.status import short_path
 
 _BACK = ("Esc", "back")
+LONGEST = 200_000
+"""Bytes of one file that are shown."""
 
 
 class TrustSheet(Sheet):
@@ -32,11 +36,11 @@ class TrustSheet(Sheet):
             self.right, self.hints = "", (_BACK,)
         elif shown.agreed:
             self.right = "in use: you agreed to it"
-            self.hints = (("w", "withdraw: do not use it any more"), _BACK)
+            self.hints = (("r", "read the files"), ("w", "withdraw: do not use it any more"), _BACK)
         else:
             self.right = "not in use"
             agree = (("a", "agree to exactly this"),) if shown.seen else ()
-            self.hints = (*agree, ("Esc", "leave it out: everything else works"))
+            self.hints = (("r", "read the files"), *agree, ("Esc", "leave it out: everything else works"))
 
     def made(self, width: int) -> list[Line]:
         """Where it lies, what stands with it, then each file with everything it would do."""
@@ -70,10 +74,13 @@ class TrustSheet(Sheet):
         return out
 
     def pressed(self, key: str) -> bool:
-        """`a` agrees to what was shown, `w` takes it back."""
+        """`r` shows the files themselves, `a` agrees to what was shown, `w` takes it back."""
         shown = self.shown
         if shown is None or not shown.rows:
             return False
+        if key == "r":
+            self.panto.link.start(self._show(shown))
+            return True
         if key == "w" and shown.agreed:
             self._set(SetTrust(False))
         elif key != "a" or not shown.seen or shown.agreed:
@@ -84,9 +91,32 @@ class TrustSheet(Sheet):
             self.scroll_rows(self.page)  # an agreement is to what was seen to its end
         return True
 
+    async def _show(self, shown: ProjectTrust) -> None:
+        self.panto.show_text(await asyncio.to_thread(_files, shown))
+
     def _set(self, op: SetTrust) -> None:
         self.panto.link.submit(op)
         self.dismiss()
+
+
+def _files(shown: ProjectTrust) -> str:
+    """What stands in them, one below the other. Blocks on the disk."""
+    paths = dict.fromkeys(row.path for row in shown.rows)
+    return "\n\n".join(f"── {clean_line(path)}\n\n{_content(os.path.join(shown.folder, path))}" for path in paths)
+
+
+def _content(path: str) -> str:
+    if not os.path.isfile(path):
+        return "(no file that could be shown)"
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LONGEST + 1)
+    except OSError as error:
+        return f"({error.strerror})"
+    if b"\0" in data:
+        return "(no text)"
+    more = "\n(it goes on: too long to be shown here)" if len(data) > LONGEST else ""
+    return data[:LONGEST].decode("utf-8", "replace").rstrip("\n") + more
 
 
 class TrustScreen(Overlay):

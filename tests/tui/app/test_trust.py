@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
 from panto.schema.errors import Conflict, UsageError
 from panto.schema.ops import SetTrust
@@ -144,5 +146,25 @@ def test_a_list_that_cannot_be_read_is_not_called_empty() -> None:
             await opened(on, "not known: what went wrong stands in the transcript")
             await on.pilot.press("a")
             assert "brings nothing" not in on.text() and on.client.ops == []
+
+    asyncio.run(run())
+
+
+def test_the_files_themselves_can_be_read_before_one_agrees(tmp_path: Path) -> None:
+    async def run() -> None:
+        (tmp_path / ".panto").mkdir()
+        (tmp_path / ".panto/config.toml").write_text('mode = "auto"\n# \x1b[2Jharmless\n')
+        (tmp_path / ".panto/lib.so").write_bytes(b"\x7fELF\0")
+        os.mkfifo(tmp_path / ".panto/pipe")
+        rows = tuple(TrustRow(f".panto/{name}", "x") for name in ("config.toml", "lib.so", "pipe"))
+        async with stage(client(ProjectTrust(str(tmp_path), rows, seen="d1"))) as on:
+            await opened(on, "r read the files")
+            await on.pilot.press("r")
+            await on.see('mode = "auto"')
+            text = on.text()
+            assert "harmless" in text and "(no text)" in text and "(no file that could be shown)" in text
+            await on.press("escape")
+            await on.see("a agree to exactly this")
+            assert on.client.ops == []
 
     asyncio.run(run())
