@@ -131,9 +131,9 @@ class LocalClient(Switching):
                 await self._decide(op)
             case ops.Answer():
                 asked = self._asked.pop(op.call, None)
-                if asked is not None:
+                if asked is not None and not asked.done():
                     asked.set_result(None if op.refused else op)
-                else:
+                elif asked is None:
                     await self._holder(op.agent, op.call).mailbox.answer(op)
             case ops.RetryNow():
                 if (control := self.find(op.agent).mailbox.control) is not None:

@@ -19,6 +19,15 @@ async def open_for_work(store: Store, name: str, *, take_over: bool = False) -> 
     An active turn stays parked. Raises what `Store.open_session` raises.
     """
     session = await store.open_session(name, take_over=take_over)
+    try:
+        await _recover(session)
+    except BaseException:  # else this process would hold it, and nobody could open it again
+        await session.close()
+        raise
+    return session
+
+
+async def _recover(session: Session) -> None:
     lost = [job for job in session.state.jobs.values() if job.kind == "command"]
     commands: list[Command] = [*recovery(session.state, await session.kept())]
     told = stage(MessageBody(Message("user", (Text(LOST.format("\n".join(f"{j.job}: {j.title}" for j in lost))),))))
@@ -26,7 +35,6 @@ async def open_for_work(store: Store, name: str, *, take_over: bool = False) -> 
         commands.append(SubmitInput(input=new_id(), body=told.digest, source="command"))
     if commands:
         await session.commit(*commands, bodies=(told,) if lost else ())
-    return session
 
 
 async def setup_of(session: Session) -> AgentSetup:

@@ -163,8 +163,12 @@ class Scheduler:
         await agent.session.close()
 
     async def _add(self, session: Session, opener: Agent | None = None) -> Agent:
-        agent = Agent(self.shared, session, self, opener, await setup_of(session))
-        await agent.recall()
+        try:
+            agent = Agent(self.shared, session, self, opener, await setup_of(session))
+            await agent.recall()
+        except BaseException:  # nobody else could close it
+            await session.close()
+            raise
         self.agents[agent.id] = agent
         return agent
 
@@ -208,7 +212,11 @@ class Scheduler:
                 depth=parent.session.depth + 1 if parent else bool(primary),
             )  # fmt: skip
             body = stage(AgentSetup(tools=given, system=tuple(system), base_prompt=base_prompt))
-            await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
+            try:
+                await session.commit(ChangeSetup(setup=body.digest), bodies=(body,))
+            except BaseException:
+                await session.close()
+                raise
             return await self._add(session, parent)
 
     async def _existing(self, name: str, primary: str) -> Session | None:
@@ -244,8 +252,7 @@ class Scheduler:
     async def close_all(self, primary: Agent) -> None:
         """Close a primary and all agents under it, whoever still holds a handle."""
         gone = [agent for agent in self.agents.values() if agent.session.under == primary.id]
-        for agent in (primary, *gone):
-            await agent.mailbox.park()
+        await asyncio.gather(*(agent.mailbox.park() for agent in (primary, *gone)))
         for agent in (*gone, primary):
             agent.handles = 1
             await self.close_agent(agent)
@@ -308,7 +315,11 @@ class Scheduler:
                     await agent.mailbox.interrupt()
         except PantoError as problem:
             job.give_up(Parked("failed", problem))
-        self._settled(agent, job)
+        except BaseException:  # the log has it; who waits for the job must not wait for ever
+            job.give_up(Parked("failed"))
+            raise
+        finally:
+            self._settled(agent, job)
 
     async def _settled_before(self, agent: Agent, job: Job, turn: str) -> None:
         """The result of a turn that was settled before, read from its facts."""

@@ -10,7 +10,7 @@ from panto.scheduler.agent import Agent
 from panto.scheduler.scheduler import Scheduler
 from panto.scheduler.viewed import Viewed
 from panto.schema import ops
-from panto.schema.errors import UsageError
+from panto.schema.errors import SessionError, UsageError
 from panto.schema.signals import Left, Noticed, SessionOpened, Update
 
 
@@ -121,7 +121,12 @@ class Switching:
                 return
             self.observe("session_end", agent)
             await self.scheduler.close_all(agent)
-            self._agent = viewed = await self.scheduler.view(agent.id)
+            try:
+                self._agent = viewed = await self.scheduler.view(agent.id)
+            except SessionError as problem:  # the other one has deleted it, say
+                text = f"another process took this session over, and it cannot be viewed: {problem.message}"
+                self.show(text, level="wrong", hint="/new begins another one", key="lost")
+                return
             self._shown(viewed)
         text = "another process took this session over; here it can only be viewed from now on"
         self.show(text, level="attention", hint=viewed.refusal.hint, key="lost")

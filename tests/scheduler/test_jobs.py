@@ -219,6 +219,17 @@ def test_a_failed_attempt_of_a_primary_ends_its_job_and_stays_to_be_retried(tmp_
     asyncio.run(main())
 
 
+def test_a_job_whose_beginning_breaks_ends_all_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "x"})) as at:
+            agent = await child(at)
+            job = at.scheduler.run(agent, "go", metadata={"what": object()})  # it cannot be written
+            result = await asyncio.wait_for(job.wait(), 30)
+            assert result.status == "failed" and agent.job is None
+
+    asyncio.run(main())
+
+
 def test_closing_the_last_handle_settles_the_job_as_cancelled(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path, scripted(SLOW)) as at:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from panto.schema import ops, queries
-from panto.schema.errors import Owned, ViewOnly
+from panto.schema.errors import Missing, Owned, ViewOnly
 from panto.schema.events import InputAccepted, ModelStepCompleted, TurnSettled
-from panto.schema.signals import Fact, SessionOpened, StatusChanged
+from panto.schema.signals import Fact, Noticed, SessionOpened, StatusChanged
+from panto.session import Store
 from tests.scheduler.house import House, house, scripted
 from tests.session.processes import Other
 
@@ -258,5 +259,38 @@ def test_a_lost_session_can_be_taken_back(tmp_path: Path) -> None:
             thief.tell("go")
             assert await asyncio.to_thread(thief.hear) == "lost"
             assert thief.end() == 0
+
+    asyncio.run(main())
+
+
+def test_a_session_that_cannot_be_gone_on_with_is_let_go_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted()) as at:
+            await at.agent.change_setup(base_prompt=False)
+            await at.prompt("hello")
+            name, store = at.agent.id, at.scheduler.shared.store
+            setup = at.agent.session.state.settings.setup
+            await at.client.submit(ops.NewSession())
+            await store.writer.run(
+                lambda db: db.execute("DELETE FROM body WHERE digest = ?", (bytes.fromhex(str(setup)),)) and None
+            )
+            for _ in range(2):  # not: it is open in this very process
+                with pytest.raises(Missing):
+                    await at.client.submit(ops.OpenSession(name))
+
+    asyncio.run(main())
+
+
+def test_a_session_that_was_taken_over_and_is_gone_leaves_word_and_a_way_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_house(tmp_path, {"text": "Hello."}) as at:
+            other = await Store.open(tmp_path / "sessions")
+            await (await other.open_session(at.agent.id, take_over=True)).close()  # nothing was said in it
+            at.scheduler.shared.store._renew()
+            await at.until(lambda: any("cannot be viewed" in u.text for u in at.seen if isinstance(u, Noticed)))
+            await at.client.submit(ops.NewSession())
+            await at.prompt("go on")
+            assert at.records()[-1]["text"] == "Hello."
+            await other.close()
 
     asyncio.run(main())
