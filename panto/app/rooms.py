@@ -142,10 +142,16 @@ class Files:
 
 
 async def export(store: Store, session: str, path: str, cwd: str) -> str:
-    """Writes a session to a file (by its ending: .md, .html, else JSON lines); returns its path."""
+    """Writes a session to a file (by its ending: .md, .html, else JSON lines); returns its path.
+
+    A file that is there is written over only where ` !` follows its name. Raises UsageError.
+    """
     from panto.app.session_commands import KINDS, export_bytes
 
-    target = Path(cwd) / os.path.expanduser(path or f"panto-{session[:8]}.md")
+    over = path.endswith(" !") or not path  # the name that panto chose is this session's own
+    target = Path(cwd) / os.path.expanduser(path.removesuffix(" !").strip() or f"panto-{session[:8]}.md")
+    if target.exists() and not over:
+        raise UsageError(f"{target} is there already", f"/export {path} ! writes over it")
     config_edit.write_atomically(target, await export_bytes(store, session, KINDS.get(target.suffix.lower(), "jsonl")))
     return str(target)
 

@@ -117,7 +117,7 @@ def _sessions(client: LocalClient) -> tuple[Command, ...]:
         Command("rename", "give this session a title", rename, "title"),
         Command("rewind", "take back the last turn or so many, with files if asked", rewind, "[number] [files]"),
         Command("compact", "go on from a summary", _op(client, lambda a, g: ops.Compact(a, g)), "[instructions]"),
-        Command("export", "write this session to a file", export, "[file.md|.html|.jsonl]"),
+        Command("export", "write this session to a file", export, "[file.md|.html|.jsonl] [!]"),
     )  # fmt: skip
 
 

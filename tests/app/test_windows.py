@@ -63,3 +63,21 @@ def test_cached_and_reasoning_tokens_and_the_cost_reach_the_person(panto: Panto,
             said = talk.until("$")
             talk.end()
     assert "200" in said and "40%" in said and "$0.0002" in said, said
+
+
+def test_a_file_that_is_there_is_written_over_by_an_export_only_where_that_is_said(panto: Panto) -> None:
+    (panto.cwd / "mine.md").write_text("my notes\n")
+    with WireCheck("openai_chat") as vendor:
+        vendor.replies.append(Reply("One."))
+        configure(panto, {"vendor": vendor}, "vendor")
+        with talking(panto) as talk:
+            talk.until("Model vendor:m")
+            talk.say("go")
+            talk.until("One.")
+            talk.say("/export mine.md")
+            assert "/export mine.md ! writes over it" in talk.until("writes over it")
+            assert (panto.cwd / "mine.md").read_text() == "my notes\n"
+            talk.say("/export mine.md !")
+            talk.until("written to")
+            talk.end()
+    assert "One." in (panto.cwd / "mine.md").read_text()
