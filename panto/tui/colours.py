@@ -154,11 +154,8 @@ def custom(
         found=tint("attention", 34 if dark else 28),
         found_here=Style(color=ground, bgcolor=known["attention"]),
         syntax={
-            "keyword": Style(color=known["keyword"]),
-            "string": Style(color=known["string"]),
-            "number": Style(color=known["number"]),
+            **{key: Style(color=known[key]) for key in ("keyword", "string", "number", "name")},
             "comment": Style(color=known["comment"], italic=True),
-            "name": Style(color=known["name"]),
             "added": styles["added"],
             "removed": styles["wrong"],
         },

@@ -149,9 +149,7 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
             case e.CheckpointMade() | e.CheckpointInvalidated():
                 self._checkpoint(fact, event)
             case e.ApprovalGranted(rule=rule):
-                last = self.items[-1] if self.items else None
-                if not (isinstance(last, NoticeItem) and rule in last.text):  # that it is saved says more
-                    self.notice(f"allowed in this session: {rule}", "info")
+                self._allowed(rule)
             case e.ModelChanged(model=model):
                 self._setting("model", model)
             case e.CwdChanged(cwd=cwd):
@@ -163,6 +161,11 @@ class Story(StepsPart, CallsPart, InputsPart, Base):
                 pass
             case _:
                 assert_never(event)
+
+    def _allowed(self, rule: str) -> None:
+        last = self.items[-1] if self.items else None
+        if not (isinstance(last, NoticeItem) and rule in last.text):  # that it is saved says more
+            self.notice(f"allowed in this session: {rule}", "info")
 
     # ---------------------------------------------------------------- turns and settings
 
