@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 KITTY_DISAMBIGUATE_AND_BASE_KEYS = 0b101
 SLOW_LINE_WAIT = 0.05
-BLOCKED_S = 0.7
+BLOCKED_S = 2.0
 
 
 class PantoDriver(LinuxDriver):
@@ -146,6 +146,6 @@ class PantoDriver(LinuxDriver):
         """Ctrl+C again and again into an application that does not answer: leave hard, with the terminal given back."""
         now = time.monotonic()
         self._unheard = [at for at in self._unheard if at > self.heard and now - at < 10.0] + [now]
-        if len(self._unheard) > 1 and now - self._unheard[0] > BLOCKED_S and self.terminal is not None:
+        if len(self._unheard) > 2 and now - self._unheard[0] > BLOCKED_S and self.terminal is not None:
             self.terminal.give_back()
             os._exit(128 + signal.SIGINT)
