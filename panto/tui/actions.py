@@ -86,7 +86,9 @@ class Actions(Viewing, inherit_bindings=False):
         """Close what is in front, else stop the turn, else (twice, empty, idle) rewind."""
         now = time.monotonic()
         twice, self._escaped_at = now - self._escaped_at < TWICE_S, -10.0  # only one that closed nothing counts
-        if self.chord:
+        if self.screen is not self.main:
+            self.close_overlay()  # it has just been opened and does not take the keys yet
+        elif self.chord:
             self._end_chord()
         elif self.signing is not None:
             self.signing.end()

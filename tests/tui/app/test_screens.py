@@ -279,3 +279,17 @@ def test_a_question_in_a_list_shows_its_answers_in_a_narrow_window() -> None:
             assert "delete “Fix" in on.rows()[-1] and "for good?" in on.rows()[-1]
 
     asyncio.run(run())
+
+
+def test_escape_right_behind_the_key_that_opens_a_list_stops_no_turn() -> None:
+    async def run() -> None:
+        async with stage(client()) as on:
+            on.client.begin()
+            await on.until(lambda: on.app.now.busy)
+            on.app.action_help()
+            on.app.action_escape()  # before the list takes the keys
+            await on.until(lambda: on.app.screen is on.app.main)
+            await on.pilot.pause(0.05)
+            assert on.client.ops == []
+
+    asyncio.run(run())
