@@ -20,6 +20,7 @@ from panto.app.settings import ADDING, Config, Price, Settings
 from panto.app.toml_places import Path, Place, places
 from panto.schema.errors import ConfigError
 from panto.schema.queries import SettingRow
+from panto.tools import regular
 
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _BEGINS = re.compile(r"\s*([\w-]+(\s*\.\s*[\w-]+)*\s*=|\[{1,2}\s*[A-Za-z_][^\[\],]*\]{1,2}\s*(#.*)?$)")
@@ -27,6 +28,10 @@ _BEGINS = re.compile(r"\s*([\w-]+(\s*\.\s*[\w-]+)*\s*=|\[{1,2}\s*[A-Za-z_][^\[\]
 _SECRET = re.compile(r"key|token|secret|password|auth|cookie|credential", re.IGNORECASE)
 _PLAIN_NAMES = {"api_key_env", "key_command"}
 ENVIRONMENT = {"PANTO_MODEL": "model", "PANTO_REASONING": "reasoning", "PANTO_MODE": "mode"}
+
+
+LARGEST = 1 << 20
+"""Bytes of a config file that are read: what a project brings is read before its person was asked."""
 
 
 @dataclass
@@ -89,7 +94,7 @@ def file_layer(file: FilePath | None) -> Layer:
     """A config file as a layer; an absent one is empty, a broken or unreadable one says so in its problems."""
     name = str(file or "config.toml")
     try:
-        raw = file.read_bytes() if file else b""
+        raw = regular.read(file, LARGEST) if file else b""
     except FileNotFoundError:
         raw = b""
     except OSError as e:

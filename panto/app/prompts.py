@@ -16,6 +16,7 @@ from panto.app.ground import Ground
 from panto.scheduler.commands import Command, CommandContext
 from panto.schema import ops
 from panto.schema.errors import UsageError
+from panto.tools import regular
 
 if TYPE_CHECKING:
     from panto.scheduler.client import LocalClient
@@ -93,8 +94,7 @@ def _in_folder(folder: Path) -> Iterator[Written]:
         return
     for file in files[:MOST_FILES]:
         try:
-            with file.open("rb") as source:
-                text = source.read(MOST_BYTES).decode("utf-8", "replace")
+            text = regular.read(file, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
         yield _parsed(file.stem, text)

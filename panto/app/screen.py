@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from panto.app.argv import Arguments
 from panto.app.paths import Paths
+from panto.tools import regular
 from panto.tui import early
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _short(paths: Paths) -> str:
 def _branch(paths: Paths) -> str:
     """The branch that is checked out; "" where there is none to be read."""
     try:
-        head = (paths.root / ".git" / "HEAD").read_text("utf-8").strip()
+        head = regular.read(paths.root / ".git" / "HEAD", 4096).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""

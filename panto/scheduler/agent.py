@@ -49,6 +49,7 @@ from panto.schema.signals import Fact, InputReturned, Signal, StatusChanged, Too
 from panto.schema.view import View
 from panto.session import Session, Spent, stage
 from panto.session.commands import ChangeModel, ChangeReasoning, ChangeSetup
+from panto.tools import regular
 from panto.tools.paths import storable
 from panto.tools.tool import Tool, ToolContext
 
@@ -381,8 +382,8 @@ def _branch(cwd: str) -> str:
     git = _git_dir(cwd)
     try:
         if git is not None and git.is_file():  # a linked work tree names its own directory
-            git = pathlib.Path(cwd, git.read_text(encoding="utf-8").removeprefix("gitdir:").strip())
-        head = (git / "HEAD").read_text(encoding="utf-8").strip() if git else ""
-    except (OSError, UnicodeDecodeError):
+            git = pathlib.Path(cwd, regular.read(git, 4096).decode("utf-8").removeprefix("gitdir:").strip())
+        head = regular.read(git / "HEAD", 4096).decode("utf-8").strip() if git else ""
+    except (OSError, ValueError):  # a path with a NUL too
         return ""
     return head.rsplit("refs/heads/", 1)[-1] if head.startswith("ref:") else head[:8]

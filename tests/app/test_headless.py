@@ -441,6 +441,19 @@ def test_a_folder_whose_name_is_not_utf8_is_worked_in_and_gone_on_in(panto: Pant
     assert "hi" in there("session", "list").stdout
 
 
+@pytest.mark.parametrize("name", [".panto/config.toml", ".git/HEAD", ".git", "AGENTS.md"])
+def test_pipes_and_files_without_end_in_a_project_hold_nobody_up(panto: Panto, fake: FakeModel, name: str) -> None:
+    place = panto.cwd / name
+    place.parent.mkdir(exist_ok=True)
+    os.mkfifo(place)
+    assert panto("-p", "hi").returncode == 0
+    place.unlink()
+    place.symlink_to("/dev/zero")
+    assert panto("-p", "hi").returncode == 0
+    assert panto("trust", "--yes").returncode in (0, 2)
+    assert panto("-p", "hi").returncode == 0
+
+
 def test_a_home_that_cannot_be_written_runs_in_memory_with_one_notice(panto: Panto, fake: FakeModel) -> None:
     (panto.home / "file").write_text("")
     done = panto("-p", "hi", "--output", "stream-json", PANTO_SESSION_DIR=str(panto.home / "file/x"))
