@@ -105,10 +105,6 @@ class Paths:
         return self._place("", _data_dir)
 
     @cached_property
-    def cache_dir(self) -> Path | None:
-        return self._place("", _cache_dir)
-
-    @cached_property
     def log_file(self) -> Path | None:
         folder = self._place("", _log_dir)
         return folder / "panto.log" if folder else None
@@ -149,12 +145,6 @@ def _data_dir() -> str:
     import platformdirs
 
     return platformdirs.user_data_dir("panto", appauthor=False)
-
-
-def _cache_dir() -> str:
-    import platformdirs
-
-    return platformdirs.user_cache_dir("panto", appauthor=False)
 
 
 def _log_dir() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from panto.schema.errors import ProviderErrorKind
 from panto.schema.value import Value
 
 Metadata = dict[str, dict[str, str]]
@@ -211,11 +210,3 @@ class ModelResult(Value, frozen=True):
     def text(self) -> str:
         """The visible text of the message, parts joined."""
         return "".join(part.text for part in self.message.parts if isinstance(part, Text))
-
-
-class ProviderFailure(Value, frozen=True):
-    """A model call's failure as a value (durable, shown, sent to scripts)."""
-
-    kind: ProviderErrorKind
-    message: str
-    status: int = 0

@@ -13,8 +13,6 @@ from panto.schema.errors import StorageFailed
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
-
 _TABLES = """
 CREATE TABLE segment(
     id TEXT PRIMARY KEY, parent TEXT REFERENCES segment(id), parent_seq INTEGER NOT NULL, parent_digest BLOB,

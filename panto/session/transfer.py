@@ -160,14 +160,6 @@ def body_line(name: Digest, data: bytes) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-class Bad(Struct, frozen=True):
-    """A line that could not be used. `number` counts from 1."""
-
-    number: int
-    why: str
-    data: bytes
-
-
 def parse(data: bytes) -> Header | Staged | Commit | EndLine:
     """One line. Raises BadText for anything that is not whole or does not prove."""
     loads(data)  # strict: outside JSON
