@@ -7,6 +7,7 @@ import pytest
 
 from panto.lua.api import time as clock
 from panto.lua.driver import Outcome
+from panto.lua.tasks import GREEDY
 from tests.lua.lab import DEBIAN, Lab, in_lab
 
 LOOPS = {
@@ -91,7 +92,7 @@ def test_honest_long_work_that_yields_is_left_alone() -> None:
 def test_code_that_eats_memory_is_interrupted_and_what_it_held_is_freed() -> None:
     async def work(lab: Lab) -> None:
         outcome = await lab.run("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100000) .. i end")
-        assert outcome.kind == "runaway"
+        assert outcome.kind in GREEDY
         lab.host.lua.gccollect()
         assert lab.driver.counts()["memory_kb"] < 20_000
         await still_works(lab)
@@ -112,7 +113,7 @@ BOMBS = {
 def test_a_string_that_doubles_ends_at_the_limit_and_not_with_the_machine(bomb: str) -> None:
     async def work(lab: Lab) -> None:
         outcome = await lab.run(bomb)
-        assert outcome.kind in ("memory", "runaway") or "at most 256 MB at once" in outcome.message
+        assert outcome.kind in GREEDY or "at most 256 MB at once" in outcome.message
         assert "/ext/init.lua" in outcome.place
         lab.host.lua.gccollect()
         assert lab.driver.counts()["memory_kb"] < 20_000
@@ -143,7 +144,8 @@ def test_memory_is_named_where_it_is_the_reason() -> None:
     async def work(lab: Lab) -> None:
         code = "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(100000) .. i end"
         task = lab.driver.start("code", code, "@/ext/init.lua", scope=lab.scope, what="x", guard_s=60)
-        assert (await task.done).message == "took more than 32 MB of memory at /ext/init.lua:1"
+        outcome = await task.done  # a watchdog that comes late finds it at the hard limit
+        assert outcome.kind in GREEDY and "memory" in outcome.message and outcome.place == "/ext/init.lua:1"
 
     in_lab(work, memory_kb=32 * 1024)
 

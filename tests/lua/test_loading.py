@@ -191,7 +191,8 @@ def test_the_session_goes_on_whatever_an_extension_does(
         assert at.house.results()[0]["text"] == "fine"
         assert at.house.records()[-1]["status"] == "completed"
         if what in ("an observer", "a spawned task", "memory"):
-            await at.house.until(lambda: any("too long without yielding" in text for text in at.notices()))
+            words = ("too long without yielding", "memory")
+            await at.house.until(lambda: any(word in text for text in at.notices() for word in words))
 
     code = f"local ext = require('panto').ext {MISBEHAVING[what]}"
     inside(tmp_path, {"bad": code, "z_fine": FINE}, work)
