@@ -204,7 +204,7 @@ class House(LocalClient):
 
     async def ask(self, query: Query[A]) -> A:
         if isinstance(query, AskTrust):
-            return cast(A, (await asyncio.to_thread(trust.look, self.models.ground.paths)).shown())
+            return cast(A, (await asyncio.to_thread(trust.look, self.models.ground.paths.anew())).shown())
         return await super().ask(query)
 
     def written_prompts(self, ground: Ground) -> None:
@@ -215,7 +215,7 @@ class House(LocalClient):
         async def again() -> None:
             if before is not None:
                 await before()
-            prompts.register(self, await asyncio.to_thread(ground_.read, paths, ground.options))
+            prompts.register(self, await asyncio.to_thread(ground_.read, paths.anew(), ground.options))
 
         self.on_reload = again
 

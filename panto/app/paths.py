@@ -64,6 +64,10 @@ class Paths:
     cwd: Path
     environ: Mapping[str, str]
 
+    def anew(self) -> Paths:
+        """The same places, with the disk looked at again: a project may have got its folder meanwhile."""
+        return Paths(self.cwd, self.environ)
+
     @cached_property
     def root(self) -> Path:
         """The repository root, or the working directory outside a repository."""

@@ -21,7 +21,7 @@ async def set_trust(house: House, op: SetTrust) -> None:
 
     Raises Conflict where the list is another by now, UsageError where there is none, ConfigError.
     """
-    paths, options = house.models.ground.paths, house.models.ground.options
+    paths, options = house.models.ground.paths.anew(), house.models.ground.options
     found = await asyncio.to_thread(trust.look, paths)
     if not found.items:
         raise UsageError("this project brings nothing that would run")

@@ -141,3 +141,18 @@ def test_what_changed_after_the_agreement_is_not_loaded_again_unasked(bringing: 
         talk.until("there is no command /greet")
         talk.end()
     assert not (bringing.cwd / "PWNED").exists()
+
+
+def test_what_a_project_gets_while_panto_runs_is_seen(panto: Panto, fake: FakeModel) -> None:  # noqa: F811
+    with talking(panto) as talk:
+        talk.say("/trust")
+        talk.until("brings nothing")
+        folder = panto.cwd / ".panto/extensions/greeter"
+        folder.mkdir(parents=True)
+        (folder / "init.lua").write_text(MAIN)
+        talk.say("/trust")
+        talk.until("Type yes")
+        talk.say("yes")
+        talk.until("is trusted")
+        talk.say("/greet")
+        talk.until("hello from the project")
