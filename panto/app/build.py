@@ -264,14 +264,20 @@ class House(LocalClient):
 
 
 async def _session(scheduler: Scheduler, ground: Ground, start: Start, default: str, *, check: bool) -> Agent:
-    """The session this run is about; `check` a new one's model first. Raises UsageError, Missing, Owned."""
+    """The session this run is about; `check` a new one's model first.
+
+    Raises UsageError, Missing, Owned, StorageFailed.
+    """
     store, config, cwd = scheduler.shared.store, ground.config, str(ground.paths.cwd)
+    if store.damage is not None and (start.resume or start.last or start.fork):
+        raise store.damage  # "no such session" would be no answer: nobody can say
     if start.resume:
         agent = await scheduler.open(start.resume)
     elif start.last:
         rows = await store.list(cwd=storable(cwd), limit=50)
         if not rows:
-            raise UsageError("there is no session in this directory yet", "panto session list --all lists all others")
+            hint = store.notice or "panto session list --all lists all others"
+            raise UsageError("there is no session in this directory yet", hint)
         agent = await scheduler.open(next((row.id for row in rows if row.turns), rows[0].id))
     elif start.fork:
         agent = await scheduler.fork(await store.resolve(start.fork), settled=True)

@@ -68,6 +68,11 @@ class Store(Upkeep):
         return cls(root, *await writer_of(root))
 
     @property
+    def damage(self) -> Failed | None:
+        """The damage for which the sessions there are cannot be read; None: there is none."""
+        return self._damage
+
+    @property
     def memory(self) -> bool:
         """Whether everything here is gone with the process."""
         return not self.bodies.writes

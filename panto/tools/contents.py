@@ -6,6 +6,7 @@ functions block: call them in a thread. Changes to one real path are serialised 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -139,7 +140,10 @@ def replace(path: str, name: str, data: bytes, before: Content | None) -> None:
 
 def _create(path: str, data: bytes) -> None:
     folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except RecursionError:  # it calls itself for each folder, before it makes the first
+        raise OSError(errno.ENAMETOOLONG, "too many folders in one another", folder) from None
     temporary = _temporary(folder, data, 0o666)
     try:
         try:

@@ -243,6 +243,23 @@ def test_damage_is_found_named_and_repaired(panto: Panto, ask: Ask) -> None:
     assert panto("session", "verify", mended).returncode == 0
 
 
+def test_going_on_with_what_a_damaged_store_held_names_the_damage_and_the_way_out(panto: Panto, ask: Ask) -> None:
+    session = ask("one thing")
+    file = next(panto.home.rglob("sessions.db"))
+    file.write_bytes(b"\0" * 4096 + file.read_bytes()[4096:])
+    for words in (("--continue",), ("--resume", session), ("--fork", session)):
+        done = panto("-p", "go on", *words)
+        assert done.returncode == 1
+        assert "damaged" in done.stderr
+        assert "panto session repair store" in done.stderr
+    assert panto("-p", "another thing", "--cwd", str(panto.home)).returncode == 0
+    done = panto("-p", "go on", "--continue")
+    assert done.returncode == 2
+    assert "lies aside" in done.stderr
+    assert panto("session", "repair", "store").returncode == 0
+    assert panto("-p", "go on", "--continue").returncode == 0
+
+
 def test_a_file_that_is_no_store_is_not_taken_for_an_empty_one(panto: Panto) -> None:
     (panto.home / "sessions").mkdir()
     (panto.home / "sessions/sessions.db").write_bytes(b"no database " * 100)

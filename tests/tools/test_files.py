@@ -409,3 +409,13 @@ def test_half_a_character_from_a_model_is_refused_in_words(tmp_path: Path) -> No
 def test_a_nul_in_a_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolFailure, match="NUL"):
         paths.real("a\0b", str(tmp_path))
+
+
+def test_more_folders_in_one_another_than_can_be_made_is_a_known_failure(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with lab(tmp_path) as it:
+            failure = await it.failure("write", path="x/" * 1800 + "y", content="z")
+            assert "could not be written: too many folders" in str(failure)
+        assert not (tmp_path / "x").exists()
+
+    run(scene())
