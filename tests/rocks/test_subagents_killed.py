@@ -1,5 +1,6 @@
 """Killed in the middle and continued by another process: nothing that was finished is run again."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from panto.session import Store
 from tests.rocks.crew import repository
 
 HERE = Path(__file__).parent.parent.parent
@@ -30,17 +32,33 @@ def asked(root: Path) -> Counter[str]:
         return Counter()
 
 
-def killed_and_continued(root: Path, plan: dict[str, Any], until: Any) -> tuple[list[str], Counter[str], Counter[str]]:
-    """The results of the continued turn; what was asked before the kill, and after."""
+def ended(root: Path, primary: str) -> int:
+    """How many children's turns are recorded as completed."""
+
+    async def work() -> int:
+        store = await Store.open(root / "sessions")
+        try:
+            rows = await store.list(under=primary, all=True)
+            return list((await store.endings([row.id for row in rows])).values()).count("completed")
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+def killed_and_continued(root: Path, plan: dict[str, Any], first: int) -> tuple[list[str], Counter[str], Counter[str]]:
+    """The results of the continued turn; what was asked before the kill, and after.
+
+    It comes once so many children were asked, and all of them but one, which hangs, are recorded.
+    """
     process = start(root, plan)
     assert process.stdout is not None
     try:
         primary = process.stdout.readline().strip()
         deadline = time.monotonic() + 60
-        while not until(asked(root)):
+        while len(asked(root)) < first or ended(root, primary) < first - 1:
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.02)
-        time.sleep(0.3)  # let what has answered be recorded
     finally:
         process.kill()
         process.wait()
@@ -61,7 +79,7 @@ def test_children_of_a_killed_parent_go_on_and_finished_ones_are_only_read(tmp_p
         "hang": ["slow"],
         "files": [],
     }
-    results, before, after = killed_and_continued(tmp_path, plan, lambda seen: len(seen) == 4)
+    results, before, after = killed_and_continued(tmp_path, plan, 4)
     assert before == {"one": 1, "two": 1, "slow three": 1, "four": 1}
     assert after == {"slow three": 1}
     rows = json.loads(results[0])["results"]
@@ -82,7 +100,7 @@ def test_a_killed_workflow_does_not_run_its_finished_steps_again(
     call = {"calls": [{"name": "subagents.workflow", "arguments": {"name": name, "inputs": inputs}}]}
     plan = {"call": call, "hang": [hang], "files": ["a.py", "b.py", "c.py"]}
     repository(tmp_path / "work")
-    results, before, after = killed_and_continued(tmp_path, plan, lambda seen: len(seen) == first)
+    results, before, after = killed_and_continued(tmp_path, plan, first)
     assert sum(before.values()) == first
     assert sum(after.values()) == 2, after  # the one that hung, and the last step
     assert sum(hang in line for line in after) == 1
@@ -97,7 +115,7 @@ def test_a_killed_script_keeps_its_steps_and_its_finished_agents(tmp_path: Path)
       return { first, rest[1], rest[2] }"""
     call = {"calls": [{"name": "subagents.lua", "arguments": {"source": source}}]}
     plan = {"call": call, "hang": ["slow"], "files": []}
-    results, before, after = killed_and_continued(tmp_path, plan, lambda seen: len(seen) == 3)
+    results, before, after = killed_and_continued(tmp_path, plan, 3)
     assert before == {"one": 1, "two": 1, "slow three": 1}
     assert after == {"slow three": 1}
     assert json.loads(results[0])["result"] == ["answer to one!", "answer to two", "answer to slow three"]
