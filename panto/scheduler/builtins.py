@@ -167,7 +167,8 @@ def _listing(client: LocalClient) -> tuple[Command, ...]:
         at.show("\n".join(f"{r.id[:8]}  {r.state:<9} {r.model:<20} {r.name}" for r in rows) or "no child agents")
 
     async def listing(arguments: str, at: CommandContext) -> None:
-        at.show("\n".join(f"/{r.name} {r.usage}".ljust(34) + r.description for r in client.commands.rows()))
+        rows = ((f"/{row.name} {row.usage}".rstrip(), row.description) for row in client.commands.rows())
+        at.show("\n".join(f"{head:<32}  {said}" if len(head) < 33 else f"{head}\n{'':34}{said}" for head, said in rows))
 
     async def diff(arguments: str, at: CommandContext) -> None:
         turns = client.find(at.agent).session.view.turns

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from panto.scheduler.commands import Command, CommandContext
 from panto.schema import ops, queries
 from panto.schema.errors import UsageError
 from panto.schema.events import ModeChanged
@@ -129,6 +130,25 @@ async def _until(updates: AsyncIterator[Update], kind: type[Noticed]) -> AsyncIt
             if isinstance(update, kind):
                 yield update
                 return
+
+
+def test_help_keeps_a_long_usage_and_its_meaning_apart(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with house(tmp_path, scripted({"text": "a"})) as at:
+            usage = "[files=…] [most=…] question=…"
+
+            async def nothing(arguments: str, context: CommandContext) -> None:
+                pass
+
+            at.client.commands.register(Command("map", "asks many files", nothing, usage))
+            updates = at.client.subscribe()
+            await at.client.submit(ops.RunCommand("/help"))
+            (said,) = [u.text async for u in _until(updates, Noticed)]
+            lines = said.splitlines()
+            assert lines[lines.index(f"/map {usage}") + 1] == " " * 34 + "asks many files"
+            assert "/fork".ljust(34) + "a session of its own from here" in lines
+
+    asyncio.run(main())
 
 
 def test_an_effort_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:

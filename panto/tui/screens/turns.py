@@ -8,6 +8,7 @@ from panto.schema.ops import Fork, Rewind
 from panto.schema.queries import AskTurns, TurnRow
 from panto.tui.sanitize import clean_line
 from panto.tui.screens.overlay import Overlay
+from panto.tui.units import plural
 from panto.tui.widgets.lines import Run
 from panto.tui.widgets.panel import PLAIN
 from panto.tui.widgets.picker import Entry, PickerPanel
@@ -50,10 +51,10 @@ class Turns(PickerPanel):
         row: TurnRow = entry.value
         if row.state == "superseded":
             return
-        if any(entry.value.files for entry in self.entries[self.entries.index(entry) :]
-               if entry.value.state != "superseded"):  # fmt: skip
+        since = [one.value for one in self.entries[self.entries.index(entry) :] if one.value.state != "superseded"]
+        if files := {path for turn in since for path in turn.files}:
             self.pending = row
-            self.asking = "restore the files that changed since, too?"
+            self.asking = f"restore {plural(len(files), 'changed file')}, too?"
             self.redraw()
         else:
             self._rewind(row, files=False)

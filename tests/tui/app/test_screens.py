@@ -128,7 +128,7 @@ def test_going_back_asks_about_files_and_brings_the_text_into_the_prompt() -> No
             on.app.action_tree()
             await on.see("second")
             await on.press("up", "enter")
-            await on.see("restore the files")
+            await on.see("restore 1 changed file, too?")
             await on.press("y")
             await on.until(lambda: on.client.ops)
             assert on.client.ops == [Rewind("t1", files=True)]
