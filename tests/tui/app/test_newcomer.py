@@ -173,7 +173,7 @@ def test_going_back_asks_about_files_that_a_later_turn_changed() -> None:
             on.app.action_tree()
             await on.see("› look")
             await on.press("up", "enter")
-            await on.see("restore the files")
+            await on.see("changed file")
             await on.press("z")
             assert on.client.ops == []
             await on.press("y")
