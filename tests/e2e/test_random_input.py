@@ -6,6 +6,8 @@ the answer to it: nothing crashed, nothing stuck, nothing typed lost.
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 from random import Random
 from typing import Any
@@ -71,29 +73,32 @@ class Endless(list[Reply]):
 
 
 def come_to_rest(terminal: Terminal) -> None:
-    """Escape until nothing runs and nothing lies over the screen, then an empty prompt."""
+    """Escape until nothing runs and nothing lies over the screen, and every key sent so far was taken."""
     terminal.resize(100, 30)
-
-    def at_rest() -> bool:
-        rule, prompt = terminal.rows()[-3:-1]
-        return prompt == "›" and rule.startswith("──") and "Esc stops" not in rule and "stopping" not in rule
-
-    end = time.monotonic() + 60
-    while True:
+    end = time.monotonic() + 90
+    for number in itertools.count():
         terminal.send("\x1b")
         time.sleep(0.3)
         if "Esc stops" not in terminal.text():
             terminal.send("\x03")
             time.sleep(0.2)
-            terminal.send("x\x7f")  # otherwise the next Ctrl+C would be a second one, and leave
-            time.sleep(0.2)
+            mark = f"mark{number}x"
+            terminal.send(mark)  # seen alone in the prompt, all before it was taken; and no second Ctrl+C leaves
+            if shows(terminal, f"› {mark}"):
+                terminal.send("\x7f" * len(mark))
+                if shows(terminal, "›") and not re.search("Esc stops|stopping", terminal.text()):
+                    return
         terminal.reap()
         assert terminal.code is None, terminal.scrollback()
-        if at_rest():
-            time.sleep(0.2)
-            if at_rest():
-                return
         assert time.monotonic() < end, f"stuck:\n{terminal.text()}"
+
+
+def shows(terminal: Terminal, prompt: str) -> bool:
+    """Whether the prompt's row soon is this."""
+    end = time.monotonic() + 3
+    while terminal.rows()[-2] != prompt and time.monotonic() < end:
+        time.sleep(0.02)
+    return terminal.rows()[-2] == prompt
 
 
 @pytest.mark.long(sample=1)
