@@ -26,10 +26,15 @@ class Upkeep:
         return whole.export(cast("Store", self), name)
 
     async def import_(self, path: pathlib.Path) -> Imported:
-        """Read a session back from JSON lines. What cannot be used is put aside and told."""
-        from panto.session import whole
+        """Read a session back from JSON lines. What cannot be used is put aside and told.
 
-        return await whole.import_(cast("Store", self), path)
+        Approvals in it are taken back: what a file says is nobody's agreement here.
+        """
+        from panto.session import grants, whole
+
+        imported = await whole.import_(cast("Store", self), path)
+        await grants.disown(cast("Store", self), imported)
+        return imported
 
     async def verify(self, name: str) -> Report:
         """Prove a session: chain, index, bodies, folds. The first finding names the first bad commit."""

@@ -1,0 +1,39 @@
+"""Approvals of a session that comes from a file."""
+
+from pathlib import Path
+
+from panto.session import commands as c
+from tests.session.test_transfer import exported
+from tests.session.world import opened, play, turn
+
+
+def test_an_imported_session_brings_no_approvals_and_its_own_copy_here_keeps_them(tmp_path: Path) -> None:
+    file = tmp_path / "file.jsonl"
+
+    async def script() -> None:
+        async with opened(tmp_path / "a") as store:
+            session = await store.create(cwd="/w")
+            await session.commit(c.GrantApproval(grant="a" * 32, rule="bash"))
+            await turn(session, "go")
+            await session.close()
+            file.write_bytes(await exported(store, session.id))
+            await store.import_(file)
+            again = await store.open_session(session.id)
+            assert list(again.state.grants.values()) == ["bash"]
+            await again.close()
+        async with opened(tmp_path / "b") as store:
+            assert (await store.import_(file)).session == session.id
+            assert (await store.verify(session.id)).intact
+            here = await store.open_session(session.id)
+            assert here.state.grants == {}
+            await here.close()
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join([*lines[:-1], lines[-1][:-9]]))
+        async with opened(tmp_path / "c") as store:
+            part = await store.import_(file)
+            assert part.warnings
+            here = await store.open_session(part.session)
+            assert here.state.grants == {}
+            await here.close()
+
+    play(script)
