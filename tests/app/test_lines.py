@@ -113,7 +113,7 @@ def test_a_question_takes_a_number_or_own_words(panto: Panto, fake: FakeModel, t
 def test_ctrl_c_stops_the_turn_and_the_next_prompt_works(
     panto: Panto, fake: FakeModel, talk: Talk  # noqa: F811
 ) -> None:
-    fake.replies += [Reply(["one\n", "two\n", "three\n"], rate=0.5), Reply("Again.")]
+    fake.replies += [Reply(["one\n", "two\n", "three\n"], rate=0.05), Reply("Again.")]
     talk.say("count")
     talk.until("one")
     talk.process.send_signal(signal.SIGINT)

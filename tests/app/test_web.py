@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -89,10 +90,12 @@ def test_a_silent_and_an_absent_server_are_said_without_advice_about_models() ->
             with pytest.raises(ToolFailure) as silent:
                 await get(f"http://127.0.0.1:{port}/", seconds=0.1)
         assert silent.value.cls == "timeout"
-        with pytest.raises(ToolFailure) as absent:
-            await get("http://127.0.0.1:9/")
+        with socket.socket() as taken, pytest.raises(ToolFailure) as absent:
+            taken.bind(("127.0.0.1", 0))  # it listens to nobody
+            port = taken.getsockname()[1]
+            await get(f"http://127.0.0.1:{port}/")
         assert absent.value.cls == "unavailable"
-        assert "cannot reach 127.0.0.1:9" in absent.value.message
+        assert f"cannot reach 127.0.0.1:{port}" in absent.value.message
         assert "base_url" not in silent.value.message + absent.value.message
 
     asyncio.run(main())

@@ -245,7 +245,7 @@ def test_a_child_over_its_budget_is_warned_and_then_stopped(tmp_path: Path) -> N
     def child(request: Request) -> Mapping[str, Any]:
         warned.extend(said(request) for m in request.messages[-1:] if "nine tenths" in said(request))
         path = str(len(request.messages))
-        return {"calls": [{"name": "ls", "arguments": {"path": path}}], "text": "working", "delay_s": 0.2}
+        return {"calls": [{"name": "ls", "arguments": {"path": path}}], "text": "working", "delay_s": 0.6}
 
     text = "---\nname: small\ndescription: x\nmax_steps: 4\n---\nSmall."
 
@@ -287,7 +287,7 @@ def test_models_are_listed(tmp_path: Path) -> None:
 
 def test_a_background_child_reports_in_a_message_of_its_own(tmp_path: Path) -> None:
     def child(request: Request) -> Mapping[str, Any]:
-        return {"text": "found it", "delay_s": 0.2}
+        return {"text": "found it", "delay_s": 1}
 
     async def work(at: Any) -> None:
         await at.house.prompt("go")

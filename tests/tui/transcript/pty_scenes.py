@@ -13,29 +13,39 @@ from tests.tui.transcript.script import main_screen
 from tests.tui.transcript.stage import Stage
 
 
+async def drawn(stage: Stage) -> None:
+    """Until what has been said so far is on the screen; what turns or blinks goes on."""
+    for _ in range(2_000):
+        await asyncio.sleep(0.01)
+        if not stage.transcript.story.changed and stage.transcript._work is None:
+            break
+    await asyncio.sleep(0.05)
+
+
 async def play(stage: Stage) -> None:
     """Much that streams, folds, scrolls and runs, drawn by frames of changed rows only."""
     script, transcript = stage.script, stage.transcript
     main_screen(script)
-    await asyncio.sleep(0.1)
+    await drawn(stage)
     diffs(script)
-    await asyncio.sleep(0.1)
+    await drawn(stage)
     script.prompt("stream")
     for at in range(0, len(MARKDOWN), 5):
         script.stream(MARKDOWN[at : at + 5], 5)
         if at % 50 == 0:
             await asyncio.sleep(0.003)
+    await drawn(stage)
     transcript.scroll_rows(-25)
-    await asyncio.sleep(0.05)
+    await drawn(stage)
     transcript.toggle_last()
     script.answer(MARKDOWN)
-    await asyncio.sleep(0.05)
+    await drawn(stage)
     transcript.page(-1)
-    await asyncio.sleep(0.05)
+    await drawn(stage)
     transcript.to_end()
     transcript.jump_prompt(-1)
     script.time += 60
-    await asyncio.sleep(0.05)
+    await drawn(stage)
 
 
 async def frames(stage: Stage) -> None:
@@ -46,7 +56,6 @@ async def frames(stage: Stage) -> None:
 async def repainted(stage: Stage) -> None:
     """The same, then everything drawn once more by Textual's compositor."""
     await play(stage)
-    await asyncio.sleep(0.2)
     stage.screen.refresh()
     await asyncio.sleep(0.4)
 
@@ -59,6 +68,7 @@ async def covered(stage: Stage) -> None:
     for at in range(0, len(MARKDOWN), 20):
         stage.script.stream(MARKDOWN[at : at + 20], 20)
         await asyncio.sleep(0.003)
+    await drawn(stage)
     await asyncio.sleep(0.4)
 
 
