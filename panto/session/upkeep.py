@@ -28,7 +28,7 @@ class Upkeep:
     async def import_(self, path: pathlib.Path) -> Imported:
         """Read a session back from JSON lines. What cannot be used is put aside and told.
 
-        Approvals in it are taken back: what a file says is nobody's agreement here.
+        Approvals in it are taken back, unfinished calls ended: what a file says is nobody's agreement here.
         """
         from panto.session import grants, whole
 

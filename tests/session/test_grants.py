@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panto.session import commands as c
 from tests.session.test_transfer import exported
-from tests.session.world import opened, play, turn
+from tests.session.world import begin, opened, play, reply, send, start, turn
 
 
 def test_an_imported_session_brings_no_approvals_and_its_own_copy_here_keeps_them(tmp_path: Path) -> None:
@@ -34,6 +34,28 @@ def test_an_imported_session_brings_no_approvals_and_its_own_copy_here_keeps_the
             assert part.warnings
             here = await store.open_session(part.session)
             assert here.state.grants == {}
+            await here.close()
+
+    play(script)
+
+
+def test_calls_of_an_imported_session_that_would_run_again_by_themselves_have_ended(tmp_path: Path) -> None:
+    file = tmp_path / "file.jsonl"
+
+    async def script() -> None:
+        async with opened(tmp_path / "a") as store:
+            session = await store.create(cwd="/w")
+            await begin(session)
+            await send(session)
+            first, _ = await reply(session, "", "bash", "bash")
+            await start(session, first, replay=True)
+            await session.close()
+            file.write_bytes(await exported(store, session.id))
+        async with opened(tmp_path / "b") as store:
+            await store.import_(file)
+            assert (await store.verify(session.id)).intact
+            here = await store.open_session(session.id)
+            assert here.state.run is not None and not here.state.run.unfinished
             await here.close()
 
     play(script)
