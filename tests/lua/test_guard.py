@@ -164,7 +164,7 @@ def test_code_that_hangs_in_c_is_named() -> None:
     async def work(lab: Lab) -> None:
         package = f"package.cpath = '{DEBIAN}'"
         outcome = await lab.run(
-            f"{package} local uv = require('luv') uv.sleep(1400) local n = 0 while true do n = n + 1 end"
+            f"{package} local uv = require('luv') uv.sleep(3000) local n = 0 while true do n = n + 1 end"
         )
         assert outcome.kind == "runaway"
         assert lab.stuck == ["ext"]
