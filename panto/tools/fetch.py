@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 from panto.schema.bodies import ToolOutcome
 from panto.schema.errors import ToolFailure
 from panto.schema.messages import Text
-from panto.schema.view import TextView
+from panto.schema.view import TextView, View
 from panto.tools.builtin import Builtin
 from panto.tools.masks import masked
 from panto.tools.text import MODEL_LIMIT, VIEW_LIMIT, both_ends, encoding_of, kind_of, one_line, plain, size
@@ -67,6 +67,16 @@ class Fetch(Builtin):
         self._get = get
         self._private = allow_private
 
+    async def preview(self, arguments: Mapping[str, object], context: ToolContext) -> View | None:
+        """Nothing beyond the address. What is refused anyway, nobody is asked about: ToolFailure."""
+        try:
+            host = urlsplit(str(arguments["url"])).hostname or ""
+        except ValueError:
+            return None
+        if not self._private and _plainly_private(host):
+            raise _refused(host, host)
+        return None
+
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolReply:
         limit = arguments.get("limit", MODEL_LIMIT)
         assert isinstance(limit, int)
@@ -113,9 +123,25 @@ class Fetch(Builtin):
         addresses = [str(entry[4][0]) for entry in found]
         private = next((address for address in addresses if not is_public(address)), None)
         if private is not None and not self._private:
-            said = f"{one_line(host)} is a private address ({private}); tools.fetch_private allows that"
-            raise ToolFailure(said, "permission_denied")
+            raise _refused(host, private)
         return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", parts.query, "")), addresses[0]
+
+
+def _refused(host: str, address: str) -> ToolFailure:
+    known = f" ({address})" if address != host else ""
+    said = f"{one_line(host)} is a private address{known}; tools.fetch_private allows that"
+    return ToolFailure(said, "permission_denied")
+
+
+def _plainly_private(host: str) -> bool:
+    """Whether a host is private by what is written, whatever a name would stand for."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return not is_public(host)
 
 
 def is_public(address: str) -> bool:

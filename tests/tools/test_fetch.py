@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from panto.schema.errors import ToolFailure
 from panto.tools.builtins import ToolSettings
 from panto.tools.fetch import HttpReply, is_public
 from panto.tools.html import markdown, title_of
@@ -143,6 +144,26 @@ def test_private_addresses_are_refused_also_by_name_by_form_and_after_a_redirect
             await refused(work, "http://93.184.216.34/")
 
     run(again())
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [("http://127.0.0.1:8/x", False), ("http://[::1]/", False), ("http://localhost/", False), ("http://10.0.0.1", False),
+     ("https://example.org/x", True), ("http://93.184.216.34/", True), ("http://[", True), ("no address", True)],
+)  # fmt: skip
+def test_nobody_is_asked_about_what_is_refused_anyway(tmp_path: Path, url: str, asked: bool) -> None:
+    async def check() -> None:
+        async with lab(tmp_path / "ws", settings=fetching(tmp_path, private=False)) as work:
+            context = work.context()
+            if asked:
+                assert await work.tool("fetch").preview({"url": url}, context) is None
+            else:
+                with pytest.raises(ToolFailure, match="is a private address"):
+                    await work.tool("fetch").preview({"url": url}, context)
+        async with lab(tmp_path / "other", settings=fetching(tmp_path, private=True)) as work:
+            assert await work.tool("fetch").preview({"url": url}, work.context()) is None
+
+    run(check())
 
 
 def test_the_checked_address_is_the_one_connected_to(tmp_path: Path) -> None:
