@@ -149,7 +149,8 @@ def test_private_addresses_are_refused_also_by_name_by_form_and_after_a_redirect
 @pytest.mark.parametrize(
     ("url", "asked"),
     [("http://127.0.0.1:8/x", False), ("http://[::1]/", False), ("http://localhost/", False),
-     ("http://10.0.0.1", False), ("https://example.org/x", True), ("http://93.184.216.34/", True), ("http://[", True), ("no address", True)],
+     ("http://10.0.0.1", False), ("https://example.org/x", True), ("http://93.184.216.34/", True),
+     ("http://[", True), ("no address", True)],
 )  # fmt: skip
 def test_nobody_is_asked_about_what_is_refused_anyway(tmp_path: Path, url: str, asked: bool) -> None:
     async def check() -> None:
