@@ -255,6 +255,7 @@ async def _export(store: Store, ground: Ground, words: list[str], arguments: Arg
 async def _import(store: Store, ground: Ground, words: list[str], arguments: Arguments) -> int:
     try:
         done = await store.import_(Path(words[0]).absolute())
+        await store.disown(done)
     except OSError as e:
         raise UsageError(f"{words[0]}: {e.strerror}") from None
     report = await store.verify(done.session)

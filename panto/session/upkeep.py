@@ -26,15 +26,16 @@ class Upkeep:
         return whole.export(cast("Store", self), name)
 
     async def import_(self, path: pathlib.Path) -> Imported:
-        """Read a session back from JSON lines. What cannot be used is put aside and told.
+        """Read a session back from JSON lines. What cannot be used is put aside and told. `disown` it before use."""
+        from panto.session import whole
 
-        Approvals in it are taken back, unfinished calls ended: what a file says is nobody's agreement here.
-        """
-        from panto.session import grants, whole
+        return await whole.import_(cast("Store", self), path)
 
-        imported = await whole.import_(cast("Store", self), path)
+    async def disown(self, imported: Imported) -> None:
+        """Take back its approvals and end its unfinished calls: what a file says is nobody's agreement here."""
+        from panto.session import grants
+
         await grants.disown(cast("Store", self), imported)
-        return imported
 
     async def verify(self, name: str) -> Report:
         """Prove a session: chain, index, bodies, folds. The first finding names the first bad commit."""

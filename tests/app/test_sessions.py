@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from panto.session import Store
-from panto.session.commands import ChangeTitle
+from panto.session.commands import ChangeTitle, GrantApproval
 from tests.app.conftest import Panto
 from tests.app.test_headless import fake, records, running  # noqa: F401 - a fixture
 from tests.fake_model import FakeModel, Reply
@@ -258,6 +258,29 @@ def test_going_on_with_what_a_damaged_store_held_names_the_damage_and_the_way_ou
     assert "lies aside" in done.stderr
     assert panto("session", "repair", "store").returncode == 0
     assert panto("-p", "go on", "--continue").returncode == 0
+
+
+def test_approvals_in_an_imported_file_are_nobodys_here(
+    panto: Panto, ask: Ask, fake: FakeModel, tmp_path: Path  # noqa: F811
+) -> None:
+    session, root = ask("one thing"), next(panto.home.rglob("sessions.db")).parent
+
+    async def grant() -> None:
+        store = await Store.open(root)
+        there = await store.open_session(session)
+        await there.commit(GrantApproval(grant="a" * 32, rule="bash"))
+        await there.close()
+        await store.close()
+
+    asyncio.run(grant())
+    assert panto("session", "export", session, str(tmp_path / "file")).returncode == 0
+    elsewhere = {"PANTO_SESSION_DIR": str(tmp_path / "elsewhere")}
+    assert panto("session", "import", str(tmp_path / "file"), **elsewhere).returncode == 0
+    for env, code in (({}, 0), (elsewhere, 3)):
+        fake.replies += [Reply(calls=[("bash", {"command": "touch RAN"})]), Reply("Done.")]
+        assert panto("-p", "go", "--resume", session, **env).returncode == code
+        assert (panto.cwd / "RAN").exists() == (code == 0)
+        (panto.cwd / "RAN").unlink(missing_ok=True)
 
 
 def test_a_file_that_is_no_store_is_not_taken_for_an_empty_one(panto: Panto) -> None:

@@ -17,12 +17,12 @@ def test_an_imported_session_brings_no_approvals_and_its_own_copy_here_keeps_the
             await turn(session, "go")
             await session.close()
             file.write_bytes(await exported(store, session.id))
-            await store.import_(file)
+            await store.disown(await store.import_(file))
             again = await store.open_session(session.id)
             assert list(again.state.grants.values()) == ["bash"]
             await again.close()
         async with opened(tmp_path / "b") as store:
-            assert (await store.import_(file)).session == session.id
+            await store.disown(await store.import_(file))
             assert (await store.verify(session.id)).intact
             here = await store.open_session(session.id)
             assert here.state.grants == {}
@@ -32,6 +32,7 @@ def test_an_imported_session_brings_no_approvals_and_its_own_copy_here_keeps_the
         async with opened(tmp_path / "c") as store:
             part = await store.import_(file)
             assert part.warnings
+            await store.disown(part)
             here = await store.open_session(part.session)
             assert here.state.grants == {}
             await here.close()
@@ -52,7 +53,7 @@ def test_calls_of_an_imported_session_that_would_run_again_by_themselves_have_en
             await session.close()
             file.write_bytes(await exported(store, session.id))
         async with opened(tmp_path / "b") as store:
-            await store.import_(file)
+            await store.disown(await store.import_(file))
             assert (await store.verify(session.id)).intact
             here = await store.open_session(session.id)
             assert here.state.run is not None and not here.state.run.unfinished
