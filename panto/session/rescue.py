@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,29 +15,28 @@ from panto.schema.errors import Corrupt, PantoError, UsageError
 from panto.session import connect, lease
 from panto.session.append import index_words
 from panto.session.bodies import Bodies
+from panto.session.carve import Row
 from panto.session.catalog import refresh
+from panto.session.damaged import SEGMENT, SESSION, Damaged
 from panto.session.ledger import Commit, Unknown, records
-from panto.session.read import COLUMNS, birth, commit_of, lineage
+from panto.session.read import birth, lineage
 from panto.session.repair import index
 from panto.session.verify import chain
 
 if TYPE_CHECKING:
     import sqlite3
 
-_SESSION = "id, epoch, under, head, digest, count, time, title, cwd, model, turns, tokens, cost, prompt"
-_SEGMENT = "id, parent, parent_seq, parent_digest, created, under, opener, depth, seed"
-
-
-PAGE = 4096
-"""SQLite's page size, which panto never sets."""
-
 
 class Rescued(Struct, frozen=True):
-    """What was carried over: commits, sessions that prove, those that do not (mend each), where the old files are."""
+    """What was carried over: commits, sessions that prove, those that do not (mend each), where the old files are.
+
+    `gone`: sessions that were there, and of which nothing can be read.
+    """
 
     commits: int
     whole: tuple[str, ...]
     broken: tuple[str, ...]
+    gone: tuple[str, ...]
     aside: tuple[str, ...]
 
 
@@ -81,50 +79,31 @@ def rescue(root: Path) -> Rescued:
     the list of tables can be read."""
     import sqlite3
 
-    count, every = 0, list[str]()
+    count, every, gone = 0, list[str](), list[str]()
     done: list[str] = []
     new = connect.for_writing(root, connect.Found())
     try:
         for path in aside(root):
             try:
-                with contextlib.closing(_readable(path, root / "rescue")) as old:
-                    ids, commits = _copy(old, new, Bodies(root / "blobs"))
+                with contextlib.closing(Damaged(path, root / "rescue")) as old:
+                    ids, commits, unread = _copy(old, new, Bodies(root / "blobs"))
                 every += ids
                 count += commits
+                gone += unread
             except sqlite3.DatabaseError as error:
                 raise UsageError(f"{path} cannot be read: {error}", "put it away and import exports") from None
             finally:
                 shutil.rmtree(root / "rescue", ignore_errors=True)
             done.append(_move(root, path.name, path.name.replace(connect.ASIDE, f"{connect.FILE}.damaged-")))
         broken = tuple(id for id in every if not _sound(new, id))
+        for id in broken:  # in the list also where its row is gone: nothing of it may pass for an empty session
+            new.execute(
+                "UPDATE session SET broken = 'parts of it are lost',"
+                " title = CASE WHEN title || prompt = '' THEN 'recovered in part' ELSE title END WHERE id = ?", (id,)
+            )  # fmt: skip
     finally:
         new.close()
-    return Rescued(count, tuple(id for id in every if id not in broken), broken, tuple(done))
-
-
-def _readable(path: Path, fresh: Path) -> sqlite3.Connection:
-    """A damaged file, opened. Where its first page is gone, a copy of it with the first page of a new one.
-
-    That page holds the list of tables, which lie at the same places in every store of one format.
-    """
-    import sqlite3
-
-    db = sqlite3.connect(path, timeout=connect.PATIENCE, isolation_level=None)
-    try:
-        db.execute("SELECT count(*) FROM segment").fetchone()
-        return db
-    except sqlite3.DatabaseError:
-        db.close()
-    made = connect.for_writing(fresh, connect.Found())
-    made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    made.close()
-    copy = fresh / "copy.db"
-    shutil.copyfile(path, copy)
-    with open(fresh / connect.FILE, "rb") as first, open(copy, "r+b") as file:
-        page = bytearray(first.read(PAGE))
-        page[28:32] = (copy.stat().st_size // PAGE).to_bytes(4, "big")
-        file.write(page)
-    return sqlite3.connect(copy, isolation_level=None)
+    return Rescued(count, tuple(id for id in every if id not in broken), broken, tuple(gone), tuple(done))
 
 
 def _alone(old: sqlite3.Connection, mine: str) -> None:
@@ -141,90 +120,59 @@ def _alone(old: sqlite3.Connection, mine: str) -> None:
         )
 
 
-def _rows(db: sqlite3.Connection, columns: str, table: str) -> list[tuple[object, ...]]:
-    """A table's rows as far as they can be read from either end, each once."""
-    import sqlite3
-
-    found: dict[object, tuple[object, ...]] = {}
-    for order in ("ASC", "DESC"):
-        try:
-            for row in db.execute(f"SELECT {columns} FROM {table} ORDER BY id {order}"):
-                found[row[0]] = row
-        except sqlite3.DatabaseError:
-            continue  # what lies beyond is read from the other end
-    return list(found.values())
-
-
-def _copy(old: sqlite3.Connection, new: sqlite3.Connection, bodies: Bodies) -> tuple[list[str], int]:
-    """Carry everything over in one transaction; the ids of sessions that can be found again, and how many commits."""
+def _copy(old: Damaged, new: sqlite3.Connection, bodies: Bodies) -> tuple[list[str], int, list[str]]:
+    """Carry everything over in one transaction: the ids of sessions that can be found again, how many commits, and
+    the ids of sessions of which nothing is left."""
     new.execute("PRAGMA foreign_keys = OFF")
     new.execute("BEGIN IMMEDIATE")
-    segments = _rows(old, _SEGMENT, "segment")
-    new.executemany(f"INSERT OR IGNORE INTO segment({_SEGMENT}) VALUES({_marks(9)})", segments)
+    sessions = old.sessions()
+    heads = {row[0]: row[3] for row in sessions}
+    segments = {segment[0]: segment for segment in old.segments()}
+    left = {id for id in segments if next(old.commits(str(id), heads.get(id)), None) is not None}
+    lines = {id: _line(segments, id) for id in segments}
+    gone = {id for id, line in lines.items() if not line & left}
+    kept = [segments[id] for id in set[object]().union(*(line for id, line in lines.items() if id not in gone))]
+    new.executemany(f"INSERT OR IGNORE INTO segment({SEGMENT}) VALUES({_marks(9)})", kept)
+    _copy_bodies(old, new)
+    count = 0
+    for segment in kept:
+        count += sum(_put(new, bodies, commit) for commit in old.commits(str(segment[0]), heads.get(segment[0])))
+    sessions = [row for row in sessions if row[0] in segments.keys() - gone]
+    new.executemany(f"INSERT OR IGNORE INTO session({SESSION}) VALUES({_marks(14)})", sessions)
+    rows = {row[0] for row in sessions}
+    parents = {segment[1] for segment in kept}
+    for segment in kept:  # a session whose row is gone, unless it only serves forks
+        if segment[0] not in rows | parents | gone:
+            new.execute(
+                f"INSERT OR IGNORE INTO session({SESSION}) VALUES(?, 0, ?, -1, x'', 0, 0, '', '', '', 0, 0, NULL, '')",
+                (segment[0], segment[5]),
+            )
+            rows.add(segment[0])
+    new.execute("COMMIT")
+    return sorted(str(id) for id in rows), count, sorted(str(id) for id in gone if heads.get(id) != -1)
+
+
+def _line(segments: dict[object, Row], id: object) -> set[object]:
+    """A segment and those it stands on, as far as they are known."""
+    line: set[object] = set()
+    while id in segments and id not in line:
+        line.add(id)
+        id = segments[id][1]
+    return line
+
+
+def _copy_bodies(old: Damaged, new: sqlite3.Connection) -> None:
     places: dict[object, int] = {}
-    for number, digest, size, data, base, depth in _body_rows(old):
+    for number, digest, size, data, base, depth in old.bodies():
         new.execute(
             "INSERT OR IGNORE INTO body(digest, size, data, base, depth) VALUES(?, ?, ?, ?, ?)",
             (digest, size, data, places.get(base), depth),
         )
         places[number] = new.execute("SELECT id FROM body WHERE digest = ?", (digest,)).fetchone()[0]
-    known = {segment[0] for segment in segments}
-    sessions = [row for row in _rows(old, _SESSION, "session") if row[0] in known]
-    heads = {row[0]: row[3] for row in sessions}
-    count = 0
-    for segment in segments:
-        count += sum(_put(new, bodies, commit) for commit in _commits(old, str(segment[0]), heads.get(segment[0])))
-    new.executemany(f"INSERT OR IGNORE INTO session({_SESSION}) VALUES({_marks(14)})", sessions)
-    rows = {row[0] for row in sessions}
-    parents = {segment[1] for segment in segments}
-    for segment in segments:  # a session whose row is gone, unless it only serves forks
-        if segment[0] not in rows and segment[0] not in parents:
-            new.execute(
-                f"INSERT OR IGNORE INTO session({_SESSION}) VALUES(?, 0, ?, -1, x'', 0, 0, '', '', '', 0, 0, NULL, '')",
-                (segment[0], segment[5]),
-            )
-            rows.add(segment[0])
-    new.execute("COMMIT")
-    return sorted(str(id) for id in rows), count
 
 
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
-
-
-def _body_rows(old: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
-    import sqlite3
-
-    known = [row[0] for row in _rows(old, "id", "body")]
-    last = max((n for n in known if isinstance(n, int)), default=0)
-    for number in range(1, last + 1):
-        try:
-            row = old.execute("SELECT id, digest, size, data, base, depth FROM body WHERE id = ?", (number,)).fetchone()
-        except sqlite3.DatabaseError:
-            continue
-        if row is not None:
-            yield row
-
-
-def _commits(old: sqlite3.Connection, segment: str, head: object) -> Iterator[Commit]:
-    """Every commit of a segment that can be read by its place."""
-    import sqlite3
-
-    ends = [head] if isinstance(head, int) else []
-    starts: list[int] = []
-    for order, found in (("ASC", starts), ("DESC", ends)):
-        try:
-            query = f"SELECT seq FROM commits WHERE segment = ? ORDER BY seq {order} LIMIT 1"
-            found += [seq for (seq,) in old.execute(query, (segment,))]
-        except sqlite3.DatabaseError:
-            continue
-    for seq in range(min(starts, default=0), max(ends, default=-1) + 1):
-        try:
-            row = old.execute(f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq = ?", (segment, seq)).fetchone()
-        except sqlite3.DatabaseError:
-            continue
-        if row is not None:
-            yield commit_of(row)
 
 
 def _put(new: sqlite3.Connection, bodies: Bodies, commit: Commit) -> bool:
@@ -254,7 +202,8 @@ def _sound(new: sqlite3.Connection, id: str) -> bool:
             return False
         head = new.execute("SELECT head FROM session WHERE id = ?", (id,)).fetchone()[0]
         last = new.execute("SELECT max(seq) FROM commits WHERE segment = ?", (id,)).fetchone()[0]
-        if head >= 0 and last is not None and last < head:
+        stands = line[-2][1] if len(line) > 1 else -1  # a fork in which nothing was done yet
+        if (stands if last is None else last) < head:
             return False  # its end is gone
         new.execute("BEGIN IMMEDIATE")
         refresh(new, id)

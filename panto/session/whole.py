@@ -165,7 +165,8 @@ async def repair(store: Store, name: str) -> Repaired:
         if name == STORE:
             broken = [Finding(f"session {id[:8]} has lost parts: panto session repair {id[:8]}", id)
                       for id in rescued.broken]  # fmt: skip
-            return Repaired(STORE, "mended", rescued.commits, (*found, *broken))
+            gone = [Finding(f"nothing of session {id[:8]} can be read", id) for id in rescued.gone]
+            return Repaired(STORE, "mended", rescued.commits, (*found, *gone, *broken))
     if name == STORE:
         return Repaired(STORE, "intact", 0)
     id = await store.resolve(name)
