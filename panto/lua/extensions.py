@@ -252,15 +252,22 @@ class Extensions:
         if settings is None and self.renewed is not None:
             settings = await self.renewed()
         async with self._reloading:
-            if ending := [self.withdraw(owner) for owner in self.loaded]:
-                await asyncio.wait(ending, timeout=ENDING_S)
-            if settings is not None:
-                self.settings = settings
-                self._set_places()
-            self.loaded.clear()
-            await self._end_workers()
-            self.listeners.started = False
-            await self.load()
+            self.listeners.hold()
+            try:
+                await self._load_again(settings)
+            finally:
+                self.listeners.release()
+
+    async def _load_again(self, settings: LuaSettings | None) -> None:
+        if ending := [self.withdraw(owner) for owner in self.loaded]:
+            await asyncio.wait(ending, timeout=ENDING_S)
+        if settings is not None:
+            self.settings = settings
+            self._set_places()
+        self.loaded.clear()
+        await self._end_workers()
+        self.listeners.started = False
+        await self.load()
 
     async def switch(self, name: str, on: bool) -> None:
         """Switch one off or on for this session. Raises KeyError for an unknown name."""

@@ -54,6 +54,7 @@ class Listeners:
         self.observers: dict[str, list[Listener]] = {}
         self._keys = itertools.count(1)
         self._attached: tuple[Driver, Components] | None = None
+        self._loaded: asyncio.Event | None = None
 
     def attach(self, driver: Driver, components: Components) -> None:
         """Use this state."""
@@ -65,6 +66,17 @@ class Listeners:
         self.hooks.clear()
         self.observers.clear()
         self._attached = None
+
+    def hold(self) -> None:
+        """Everything is loaded again from here to `release`: what may run is not decided while nobody stands guard."""
+        if self.hooks.get("tool_call"):
+            self._loaded = asyncio.Event()
+
+    def release(self) -> None:
+        """Everything is loaded."""
+        held, self._loaded = self._loaded, None
+        if held is not None:
+            held.set()
 
     @property
     def _driver(self) -> Driver:
@@ -114,7 +126,7 @@ class Listeners:
 
     def watches(self, event: str) -> bool:
         """Is anybody there?"""
-        return bool(self.hooks.get(event))
+        return bool(self.hooks.get(event)) or (event == "tool_call" and self._loaded is not None)
 
     async def _ask(
         self,
@@ -141,6 +153,11 @@ class Listeners:
         self, agent: str, call: str, name: str, arguments: str, progress: Progress
     ) -> Block | Rewrite | None:
         """The first block wins; rewrites chain; a hook that fails blocks."""
+        if self._loaded is not None:
+            try:
+                await asyncio.wait_for(self._loaded.wait(), LIMIT_S)
+            except TimeoutError:
+                return Block("extensions are being loaded again, and no permission hook is there yet: try again")
         given = arguments
         for one in tuple(self.hooks.get("tool_call", ())):
             outcome = await self._ask(one, "tool_call", agent, {"call_id": call, "name": name}, progress, given)

@@ -197,3 +197,20 @@ def test_the_session_goes_on_whatever_an_extension_does(
     code = f"local ext = require('panto').ext {MISBEHAVING[what]}"
     inside(tmp_path, {"bad": code, "z_fine": FINE}, work)
     assert capfd.readouterr().out == ""
+
+
+def test_no_call_slips_past_a_permission_hook_while_extensions_are_loaded_again(tmp_path: Path) -> None:
+    gate = """local panto = require('panto') panto.sleep(300)
+      panto.ext.on('tool_call', function() return { block = true, reason = 'the gate says no' } end)"""
+    turn = scripted({"calls": [{"name": "bash", "arguments": {"command": "touch slipped"}}]}, {"text": "done"})
+
+    async def main() -> None:
+        async with home(tmp_path, turn, {"gate": gate}) as at:
+            loading = asyncio.ensure_future(at.extensions.reload())
+            await at.house.until(lambda: not at.extensions.listeners.hooks["tool_call"])
+            await at.house.prompt("go")
+            await loading
+            assert not (at.house.cwd / "slipped").exists()
+            assert "the gate says no" in str(at.house.results()[0]["text"])
+
+    asyncio.run(main())
