@@ -97,6 +97,8 @@ class Sessions(PickerPanel):
         elif key == "ctrl+r":
             self.naming = Draft()
             self.naming.insert(entry.value.title)
+        elif key == "ctrl+d" and entry.value.id == self.panto.now.primary:
+            self.note = "this session is open here: another one first, then it can be deleted"
         elif key == "ctrl+d":
             title = clean_line(entry.value.title or entry.value.last_prompt, 40) or entry.value.short
             self.asking = f"delete “{title}” for good?"
@@ -121,12 +123,8 @@ class Sessions(PickerPanel):
 
     def confirmed(self, entry: Entry | None) -> None:
         """Delete it."""
-        if entry is None:
-            return
-        if entry.value.id == self.panto.now.primary:
-            self.panto.say("this session is open: it cannot be deleted", "attention")
-            return
-        self.panto.link.start(self._then_reload(DeleteSession(entry.value.id)))
+        if entry is not None:
+            self.panto.link.start(self._then_reload(DeleteSession(entry.value.id)))
 
     async def _then_reload(self, op: Rename | DeleteSession) -> None:
         await self.panto.link.do(op)

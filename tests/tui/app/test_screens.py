@@ -293,3 +293,21 @@ def test_escape_right_behind_the_key_that_opens_a_list_stops_no_turn() -> None:
             assert on.client.ops == []
 
     asyncio.run(run())
+
+
+def test_the_session_that_is_open_here_is_not_deleted_and_the_list_says_so() -> None:
+    async def run() -> None:
+        made = client()
+        made.answers[AskSessions] = (SessionRow(ME, "here", "This one", "/tmp/shop", time.time(), "m", 3, 100), *SESSIONS)
+        async with stage(made) as on:
+            await on.typed("/sessions")
+            await on.press("enter")
+            await on.see("This one")
+            await on.press("ctrl+d")
+            await on.see("this session is open here")
+            await on.press("y")
+            await on.press("escape")
+            await on.until(lambda: on.app.screen is on.app.main)
+            assert on.client.ops == []
+
+    asyncio.run(run())
