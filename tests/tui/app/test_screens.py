@@ -298,7 +298,8 @@ def test_escape_right_behind_the_key_that_opens_a_list_stops_no_turn() -> None:
 def test_the_session_that_is_open_here_is_not_deleted_and_the_list_says_so() -> None:
     async def run() -> None:
         made = client()
-        made.answers[AskSessions] = (SessionRow(ME, "here", "This one", "/tmp/shop", time.time(), "m", 3, 100), *SESSIONS)
+        here = SessionRow(ME, "here", "This one", "/tmp/shop", time.time(), "m", 3, 100)
+        made.answers[AskSessions] = (here, *SESSIONS)
         async with stage(made) as on:
             await on.typed("/sessions")
             await on.press("enter")
