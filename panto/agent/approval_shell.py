@@ -11,12 +11,12 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from panto.tools.shell_rules import Command, Script, Word, harmless, parse
-from panto.tools.shell_wrappers import Unit, units
+from panto.tools.shell_wrappers import Unit, subcommand, units
 from panto.tools.text import one_line
 
 _SUGGESTED = 200
@@ -86,6 +86,10 @@ def _touches(pattern: _Pattern, command: Command) -> str:
     words = command.words
     if not words:
         return "no"
+    if words[0].text.rpartition("/")[2] == "git" and (index := subcommand(words[1:])):
+        plain = replace(command, words=(words[0], *words[index + 1 :]))  # `git -C . push` is `git push`
+        if (found := _touches(pattern, plain)) != "no":
+            return found
     sure = True
     for index, wanted in enumerate(pattern.words):
         if index >= len(words):

@@ -273,6 +273,7 @@ def _find(words: tuple[Word, ...], command: Command) -> _Found | None:
 
 _FIND_CHANGES = re.compile(r"-(delete|fprintf?|fprint0|fls)")
 _GIT_RUNS = frozenset(("-c", "--config-env", "--exec-path", "--git-dir"))
+_GIT_VALUED = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"))
 _GIT_SUBCOMMANDS = {
     "bisect": ("run",), "submodule": ("foreach",), "rebase": ("-x", "--exec", "-i", "--interactive"),
     "filter-branch": (), "difftool": (), "mergetool": (), "for-each-repo": (), "hook": (), "daemon": (), "shell": (),
@@ -284,16 +285,22 @@ _GIT_SUBCOMMANDS = {
 """Subcommands that run programs, and the words that make them (none: always)."""
 
 
-def _git(words: tuple[Word, ...], command: Command) -> _Found | None:
-    """git: it runs other programs through settings on the line and some subcommands."""
+def subcommand(words: tuple[Word, ...]) -> int:
+    """Where git's subcommand stands among its arguments: after the options for all of them."""
     index = 0
     while index < len(words) and words[index].text.startswith("-"):
-        word = words[index]
+        index += 2 if words[index].text in _GIT_VALUED else 1
+    return index
+
+
+def _git(words: tuple[Word, ...], command: Command) -> _Found | None:
+    """git: it runs other programs through settings on the line and some subcommands."""
+    index = subcommand(words)
+    for at, word in enumerate(words[:index]):
         if not word.fixed:
             return _NEVER
         if word.text.partition("=")[0] in _GIT_RUNS or word.text.startswith("-c"):
-            return _Found(hidden=True, spell=index + 3)
-        index += 2 if word.text in ("-C", "--git-dir", "--work-tree", "--namespace") else 1
+            return _Found(hidden=True, spell=at + 3)
     if index < len(words) and not words[index].fixed:
         return _NEVER
     name = words[index].text if index < len(words) else ""
@@ -360,6 +367,9 @@ _READERS: dict[str, Callable[[tuple[Word, ...], Command], _Found | None]] = {
     "find": _find, "gfind": _find, "git": _git, "sed": _sed, "gsed": _sed,
     "fd": _option_runs(*_FD), "fdfind": _option_runs(*_FD),
     "tar": _tar, "gtar": _tar, "uniq": _uniq, "man": _option_runs("-P", "--pager", "-H", "--html"),
+    "bat": _option_runs("--pager"), "batcat": _option_runs("--pager"), "ag": _option_runs("--pager"),
+    "ack": _option_runs("--pager"), "tree": _option_runs("-o"),
+    "curl": _option_runs("-o", "-O", "-K", "--output", "--output-dir", "--remote-name", "--config"),
     "rg": _option_runs("--pre", "--hostname-bin"), "sort": _option_runs("--compress-program", "-o", "--output"),
     "zip": _option_runs("-TT", "--unzip-command"), "split": _option_runs("--filter"),
     "rsync": _option_runs("-e", "--rsh", "--rsync-path"), "scp": _option_runs("-S", "-o"),

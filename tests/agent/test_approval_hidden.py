@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from panto.agent.approval import Allow, ApprovalRequest, Policy, Rule, Verdict, decide
+from panto.agent.approval import Allow, ApprovalRequest, Ask, Deny, Policy, Rule, Verdict, decide
 
 NAMES = (
     "git", "echo", "printf", "test", "read", "let", "declare", "typeset", "export", "unset", "wait", "sed", "sort",
     "tar", "find", "uniq", "split", "env", "xargs", "exec", "timeout", "nice", "ionice", "stdbuf", "time", "rsync",
-    "fd", "go", "man", "zip", "readonly", "set", "ls", "cat", "mapfile", "getopts", "[",
+    "fd", "go", "man", "zip", "readonly", "set", "ls", "cat", "mapfile", "getopts", "[", "curl", "bat",
 )  # fmt: skip
 GENEROUS = Policy("ask", tuple(Rule.parse(f"bash({name} *)") for name in NAMES), workspace="/ws")
 FORBIDDING = Policy("yolo", (Rule.parse("bash(boom *)", "deny"),), workspace="/ws")
@@ -97,6 +97,8 @@ man -P boom ls
 find . -fprintf boom x
 find . -name boom -delete
 uniq f boom
+curl -so boom https://example.org
+bat --pager=boom f
 env --split='boom x'
 env -iS'boom x'
 """.strip().split("\n")
@@ -152,6 +154,17 @@ env -i ls -l
 """.strip().split("\n")
 
 
+PUSHES = r"""
+git -C . push
+git --no-pager push -f
+git --work-tree . push
+git -C a -C b push origin main
+git -P --git-dir=x push
+env git -C . push
+/usr/bin/git -C . push
+""".strip().split("\n")
+
+
 def verdict(line: str, policy: Policy) -> Verdict:
     return decide(ApprovalRequest("bash", "command", {"command": line}, (), "/ws", line), policy)
 
@@ -169,3 +182,11 @@ def test_where_a_rule_denies_a_command_a_line_that_may_hide_it_does_not_run_unas
 @pytest.mark.parametrize("line", HARMLESS)
 def test_sums_of_numbers_and_ordinary_options_are_no_reason_to_ask(line: str) -> None:
     assert verdict(line, GENEROUS) == Allow()
+
+
+@pytest.mark.parametrize("line", PUSHES)
+def test_options_before_a_subcommand_of_git_do_not_hide_it_from_a_rule(line: str) -> None:
+    git = Rule.parse("bash(git *)")
+    assert isinstance(verdict(line, Policy("ask", (git, Rule.parse("bash(git push)", "ask")), workspace="/ws")), Ask)
+    assert isinstance(verdict(line, Policy("ask", (git, Rule.parse("bash(git push)", "deny")), workspace="/ws")), Deny)
+    assert isinstance(verdict(line, Policy("yolo", (Rule.parse("bash(git push)", "deny"),), workspace="/ws")), Deny)
