@@ -8,7 +8,7 @@ from panto.scheduler.agent import Agent, Keeper
 from panto.scheduler.shared import Shared
 from panto.schema.bodies import AgentSetup
 from panto.schema.errors import ViewOnly
-from panto.schema.signals import Fact, StatusChanged
+from panto.schema.signals import Fact, Noticed, StatusChanged
 from panto.session.viewer import Viewer
 
 
@@ -21,7 +21,7 @@ class Viewed(Agent):
     def __init__(self, shared: Shared, session: Viewer, keeper: Keeper) -> None:
         super().__init__(shared, session, keeper, setup=AgentSetup())
         self._viewer = session
-        session.on_holder = self._status
+        session.on_holder = self._changed
 
     @property
     def refusal(self) -> ViewOnly:
@@ -36,6 +36,13 @@ class Viewed(Agent):
         mode = state.settings.mode or self.shared.settings.default_mode
         waits = state.turn is not None and not (held and runs)
         return replace(super().status(), busy=held and runs, parked=waits, mode=mode)
+
+    def _changed(self) -> None:
+        """Another holds it, nobody does, or it can be followed no further."""
+        if (problem := self._viewer.problem) is not None:
+            text = f"what happens in this session from here on cannot be shown: {problem.message}"
+            self.signal(Noticed(self.id, text, "wrong", problem.hint))
+        self._status()
 
     def _fact(self, fact: Fact) -> None:
         self._tell(fact)  # what is taken back there returns to the composer there

@@ -39,7 +39,9 @@ class Viewer(Session):
         self.holder = holder
         """Who writes it now, None: nobody."""
         self.on_holder: Callable[[], None] = lambda: None
-        """Called when that has changed."""
+        """Called when that has changed, or nothing more is followed."""
+        self.problem: Corrupt | None = None
+        """Why nothing more is followed."""
         self._gone = self.refusal()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -80,7 +82,8 @@ class Viewer(Session):
         except Failed:
             pass  # looked at again at the next beat
         except Corrupt as error:  # what follows would not be true: it is not shown
-            self._gone = error
+            self._gone = self.problem = error
+            self._loop.call_soon(self.on_holder)
             return
         self._wait()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,25 @@ def test_a_session_that_was_taken_over_and_is_gone_leaves_word_and_a_way_on(tmp_
             await at.client.submit(ops.NewSession())
             await at.prompt("go on")
             assert at.records()[-1]["text"] == "Hello."
+            await other.close()
+
+    asyncio.run(main())
+
+
+def test_a_viewed_session_that_can_be_followed_no_further_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_house(tmp_path) as at:
+            other = await Store.open(tmp_path / "sessions")
+            session = await other.create(cwd="/theirs", title="theirs")
+            await at.client.submit(ops.OpenSession(session.id, "view"))
+
+            def damage(db: sqlite3.Connection) -> None:
+                columns = "segment, seq + 1, epoch, time, digest, digest, x'00'"
+                db.execute(f"INSERT INTO commits SELECT {columns} FROM commits WHERE segment = ?", (session.id,))
+                db.execute("UPDATE session SET head = head + 1 WHERE id = ?", (session.id,))
+
+            await other.writer.run(damage)
+            await at.until(lambda: any("cannot be shown" in u.text for u in at.seen if isinstance(u, Noticed)))
             await other.close()
 
     asyncio.run(main())
