@@ -44,7 +44,10 @@ def run(arguments: Arguments, ground: Ground) -> int:
         case "update":
             print(rocks.update(rest))
         case "search":
-            for rock in rocks.search(_one(rest, "search")):
+            found = rocks.search(_one(rest, "search"))
+            if not found:
+                print("Nothing was found.")
+            for rock in found:
                 print(f"{rock.name} {rock.version}")
         case _:
             raise UsageError("panto rock needs one of install, list, remove, update, search, new", USAGE.strip())

@@ -102,8 +102,13 @@ class Rocks:
         return ", ".join(changed) or "nothing newer"
 
     def search(self, words: str) -> tuple[Rock, ...]:
-        """Rocks on the servers whose name holds the words."""
-        return tuple(dict.fromkeys(_rows(self._run("search", "--porcelain", words))))
+        """Rocks on the servers whose name holds the words. Raises UsageError where no server can be asked."""
+        command = ("search", "--porcelain", words)
+        status, out, said = self._call(command, None, headers=True)
+        found = tuple(dict.fromkeys(_rows(out)))
+        if status != 0 or (not found and "Failed searching manifest" in said):  # which it takes for an empty one
+            raise _explained(command, out + said, self.servers)
+        return found
 
     # --- LuaRocks ----------------------------------------------------------------------------------------------
 

@@ -93,8 +93,11 @@ def test_what_is_not_there_is_told_from_what_cannot_be_reached(tmp_path: Path, s
         here.install("nosuchrock")
     with pytest.raises(UsageError, match="nosuchdep"):
         here.install("pantolost")
-    with pytest.raises(UsageError, match="the rock server cannot be reached"):
-        Rocks(tmp_path / "tree", ENV, ["http://127.0.0.1:9"]).install("pantoext")
+    assert here.search("nosuchrock") == ()
+    away = Rocks(tmp_path / "tree", ENV, ["http://127.0.0.1:9"])
+    for ask in (away.install, away.search):
+        with pytest.raises(UsageError, match="the rock server cannot be reached"):
+            ask("pantoext")
 
 
 def test_nothing_of_the_persons_other_trees_leaks_in(tmp_path: Path, server: Path) -> None:
