@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import traceback
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from panto.app.checks import unknown_names
 from panto.app.ground import Ground, withheld
 from panto.app.log import Log
 from panto.scheduler import Agent, LocalClient, Scheduler, Shared
-from panto.schema.errors import Owned, UsageError
+from panto.schema.errors import Owned, PantoError, UsageError
 from panto.schema.ops import Login, Op, SetModel, SetTrust, Shutdown
 from panto.schema.queries import AskTrust, Query
 from panto.schema.signals import Noticed, Update
@@ -254,7 +255,16 @@ class House(LocalClient):
     def _beside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Future[None]) -> None:
+        """Nobody waits for what was done beside: the person hears of its failure, the log of panto's own."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, PantoError):
+            self.show(error.message, level="attention", hint=error.hint)
+        elif error is not None:
+            self.log.write("".join(traceback.format_exception(error)))
 
     async def rest(self) -> None:
         """Ends what is still done beside."""

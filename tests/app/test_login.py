@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import subprocess
 import threading
@@ -11,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from panto.app.build import House
+from panto.schema.errors import UsageError
+from panto.schema.signals import Noticed
 from tests.app.conftest import Panto
 from tests.app.test_lines import Talk
 from tests.fake_model import FakeModel, Reply
+from tests.scheduler.house import house, scripted
 
 KEY = "canary-93be07"
 
@@ -106,3 +111,19 @@ def test_logout_takes_the_one_key_out(panto: Panto, unkeyed: FakeModel) -> None:
     done = panto("logout", "fake")
     assert done.returncode == 2
     assert "no key is stored for fake" in done.stderr and "anthropic" in done.stderr
+
+
+def test_what_fails_beside_everything_else_is_told(tmp_path: Path) -> None:
+    async def late() -> None:
+        raise UsageError("it came to nothing", "try again")
+
+    async def main() -> None:
+        async with house(tmp_path, scripted()) as at:
+            client = House(at.scheduler, at.agent)
+            updates = client.subscribe()
+            client._beside(late())
+            said = await anext(updates)
+            assert isinstance(said, Noticed) and (said.text, said.hint) == ("it came to nothing", "try again")
+            await client.rest()
+
+    asyncio.run(main())
