@@ -258,27 +258,33 @@ async def queue(on: Stage) -> None:
 # ---------------------------------------------------------------- the prompt
 
 
+async def written(on: Stage, text: str) -> None:
+    """A draft, its last character typed."""
+    on.app.composer.set_text(text[:-1])
+    await on.typed(text[-1])
+
+
 async def commands(on: Stage) -> None:
     await on.typed("/co")
     await on.press("down")
 
 
 async def values(on: Stage) -> None:
-    await on.typed("/theme ")
+    await written(on, "/theme ")
     await on.see("contrast")
 
 
 async def files(on: Stage) -> None:
-    await on.typed("look at @ma")
+    await written(on, "look at @ma")
     await on.see("makers.md")
 
 
 async def draft(on: Stage) -> None:
-    await on.typed("several lines\nof a draft 漢字\nthat grows")
+    await written(on, "several lines\nof a draft 漢字\nthat grows")
 
 
 async def chips(on: Stage) -> None:
-    await on.typed("see ")
+    await written(on, "see ")
     on.app.desk.pasted("\n".join(f"{n:02d}  pasted line" for n in range(1, 31)))
     await on.see("30 lines")
 
