@@ -34,8 +34,11 @@ def run(arguments: Arguments, ground: Ground) -> int:
     match word:
         case "install":
             name = _one(rest, "install")
-            print(f"installed {rocks.install(name)} in {rocks.tree}")
-            print('to load it: [extensions] rocks = ["NAME"] in config.toml')
+            said = rocks.install(name)
+            names = [part.split()[0] for part in said.split(", ")]
+            own = name if name in names else names[0] if len(names) == 1 else "NAME"
+            print(f"installed {said} in {rocks.tree}")
+            print(f'to load it: [extensions] rocks = ["{own}"] in config.toml')
         case "list":
             for rock in rocks.list():
                 print(f"{rock.name} {rock.version}")

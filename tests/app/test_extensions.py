@@ -59,3 +59,9 @@ def test_a_path_is_relative_to_the_file_that_names_it(panto: Panto, fake: FakeMo
     panto.config.write_text('extensions.paths = ["mine/greet"]\n' + panto.config.read_text())
     assert panto("-p", "hi").returncode == 0
     assert "greet" in [tool["function"]["name"] for tool in fake.requests[-1].body["tools"]]
+
+
+def test_a_new_rock_is_installed_with_the_line_that_loads_it(panto: Panto) -> None:
+    assert panto("rock", "new", "my-first").returncode == 0
+    done = panto("rock", "install", "./my-first")
+    assert done.stdout.splitlines()[-1] == 'to load it: [extensions] rocks = ["my-first"] in config.toml'
