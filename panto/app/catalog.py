@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from panto.app import local
+from panto.app.config import SECRET
 from panto.app.credentials import Key
 from panto.app.ground import Ground
 from panto.app.settings import ProviderSettings
@@ -97,7 +98,13 @@ class Models:
         keys = [self.key(name, table) for name, table in self.tables.items()]
         texts = [text for key in keys for text in key.known()]
         texts += [text for name in self.variables() if (text := self.ground.paths.environ.get(name, "").strip())]
-        return tuple(dict.fromkeys(texts))
+        texts += self.ground.stored.values()  # of providers that are configured no longer, too
+        for table in self.tables.values():
+            texts += _in_headers(table.get("headers"))
+            texts += _password(table.get("base_url"))
+        for name in _PROXIES:
+            texts += _password(self.ground.paths.environ.get(name) or self.ground.paths.environ.get(name.lower()))
+        return tuple(dict.fromkeys(text for text in texts if text))
 
     def default(self) -> str:
         """The model to begin with: the one configured, else the first that has a key or is on this machine; or ""."""
@@ -157,3 +164,19 @@ def shipped() -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     return tables
+
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def _in_headers(headers: object) -> list[str]:
+    """The values of headers whose names say that they are secret; of `Bearer KEY` the key."""
+    found = headers.items() if isinstance(headers, Mapping) else ()
+    return [str(value).split(" ")[-1] for name, value in found if SECRET.search(str(name))]
+
+
+def _password(url: object) -> list[str]:
+    """The password in an address, as it is written there; a plain word would be masked in every text that has it."""
+    user, at, _ = str(url or "").partition("://")[2].rpartition("@")
+    word = user.partition(":")[2]
+    return [word] if at and "/" not in user and not word.isalpha() else []

@@ -25,7 +25,8 @@ from panto.tools import regular
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _BEGINS = re.compile(r"\s*([\w-]+(\s*\.\s*[\w-]+)*\s*=|\[{1,2}\s*[A-Za-z_][^\[\],]*\]{1,2}\s*(#.*)?$)")
 """A line that begins a key or a table."""
-_SECRET = re.compile(r"key|token|secret|password|auth|cookie|credential", re.IGNORECASE)
+SECRET = re.compile(r"key|token|secret|password|auth|cookie|credential", re.IGNORECASE)
+"""Names whose values are nobody's to see."""
 _PLAIN_NAMES = {"api_key_env", "key_command"}
 ENVIRONMENT = {"PANTO_MODEL": "model", "PANTO_REASONING": "reasoning", "PANTO_MODE": "mode"}
 
@@ -299,7 +300,7 @@ def _show(path: Path, value: Any) -> str:
 
     if len(path) > 2 and path[2] == "headers" and path[0] == "providers":
         return "(hidden)"
-    if any(_SECRET.search(part) for part in path[1:]) and path[-1] not in _PLAIN_NAMES and path[0] != "keys":
+    if any(SECRET.search(part) for part in path[1:]) and path[-1] not in _PLAIN_NAMES and path[0] != "keys":
         return "(hidden)"
     if path[-1] == "base_url":
         value = re.sub(r"//[^/@]*@", "//(hidden)@", value)

@@ -524,6 +524,25 @@ def test_a_key_that_a_tool_finds_is_written_nowhere(panto: Panto, fake: FakeMode
     assert (panto.cwd / "notes").read_text() == f"set FAKE_KEY={CANARY}\n"
 
 
+def test_keys_of_providers_that_are_gone_secret_headers_and_passwords_in_addresses_are_masked(
+    panto: Panto, fake: FakeModel
+) -> None:
+    keys = {name: f"{name}-4711-abc" for name in ("gone", "header", "address", "proxy")}
+    with panto.config.open("a") as config:
+        config.write(f"""
+[providers.other]
+base_url = "http://me:{keys['address']}@127.0.0.1:9/v1"
+headers = {{ Authorization = "Bearer {keys['header']}", x-team = "tools-4711" }}
+""")
+    (panto.config.parent / "credentials.toml").write_text(f'[gone]\nkey = "{keys["gone"]}"\n')
+    (panto.config.parent / "credentials.toml").chmod(0o600)
+    (panto.cwd / "notes").write_text("\n".join(keys.values()) + "\ntools-4711\n")
+    fake.replies += [Reply(calls=[("read", {"path": "notes"})]), Reply("Done.")]
+    done = panto("-p", "look", "--output", "stream-json", HTTPS_PROXY=f"http://me:{keys['proxy']}@127.0.0.1:9")
+    (told,) = [r["text"] for r in records(done.stdout) if r["type"] == "tool_result"]
+    assert told == "1\t[secret]\n2\t[secret]\n3\t[secret]\n4\t[secret]\n5\ttools-4711"
+
+
 # ---------------------------------------------------------------- a conversation
 
 
