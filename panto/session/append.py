@@ -171,23 +171,23 @@ def _write(db: sqlite3.Connection, handle: Handle, bodies: Bodies, entry: Entry,
     found = [Recorded((seq, index), now, event) for index, event in enumerate(every)]
     values = _values(db, bodies, found, entry.staged)
     shown_values = {s.digest: s.value for s in entry.staged if s.value is not None} | values
-    prompt = _index(db, handle.id, seq, every, shown_values)
-    _row(db, handle.id, entry, seq, digest, len(every), now, prompt, sum(isinstance(e, TurnStarted) for e in every))
+    said = _index(db, handle.id, seq, every, shown_values)
+    _row(db, handle.id, entry, seq, digest, len(every), now, said, sum(isinstance(e, TurnStarted) for e in every))
     return Landing("written", seq, digest, tuple(found), values)
 
 
-def index_words(
-    db: sqlite3.Connection, bodies: Bodies, id: str, seq: int, events: list[AnyEvent]
-) -> str:
-    """Put what a stored commit says into the word index; the last prompt's text, "" if none."""
+def index_words(db: sqlite3.Connection, bodies: Bodies, id: str, seq: int, events: list[AnyEvent]) -> None:
+    """Put what a stored commit says into the word index."""
     names = {shown(event) for event in events if isinstance(event, InputSubmitted | ModelStepCompleted)}
     values = {name: bodies.value(db, name) for name in names if name is not None}
-    return _index(db, id, seq, events, {name: value for name, value in values.items() if value is not None})
+    _index(db, id, seq, events, {name: value for name, value in values.items() if value is not None})
 
 
-def _index(db: sqlite3.Connection, id: str, seq: int, events: list[AnyEvent], values: dict[Digest, Body]) -> str:
-    """Put what was said into the word index; the last prompt's text, "" if none."""
-    prompt = ""
+def _index(
+    db: sqlite3.Connection, id: str, seq: int, events: list[AnyEvent], values: dict[Digest, Body]
+) -> tuple[str, str]:
+    """Put what was said into the word index; the last text of a person, and of anybody else ("" none)."""
+    prompt = other = ""
     for event in events:
         text, kind = "", "answer"
         if isinstance(event, InputSubmitted):
@@ -195,27 +195,28 @@ def _index(db: sqlite3.Connection, id: str, seq: int, events: list[AnyEvent], va
             body = values.get(event.body)
             if isinstance(body, MessageBody):
                 text = "\n".join(part.text for part in body.message.parts if isinstance(part, Text))
-            prompt = text or prompt
+            prompt, other = (text or prompt, other) if kind == "prompt" else (prompt, text or other)
         elif isinstance(event, ModelStepCompleted):
             body = values.get(event.result)
             text = body.result.text() if isinstance(body, ResultBody) else ""
         if text.strip():
             cursor = db.execute("INSERT INTO said(segment, seq, kind) VALUES(?, ?, ?)", (id, seq, kind))
             db.execute("INSERT INTO words(rowid, text) VALUES(?, ?)", (cursor.lastrowid, text[:LONGEST]))
-    return prompt
+    return prompt, other
 
 
 def _row(
-    db: sqlite3.Connection, id: str, entry: Entry, seq: int, digest: str, count: int, now: int, prompt: str,
-    turns: int,
+    db: sqlite3.Connection, id: str, entry: Entry, seq: int, digest: str, count: int, now: int,
+    said: tuple[str, str], turns: int,
 ) -> None:  # fmt: skip
+    """`said` by a person and by others: what others said stands only where no person has said anything."""
     settings = entry.settings
     db.execute(
         "UPDATE session SET head = ?, digest = ?, count = ?, time = ?, title = ?, cwd = ?, model = ?,"
         " turns = turns + ?, tokens = tokens + ?, cost = CASE WHEN ? IS NULL THEN cost ELSE coalesce(cost, 0) + ? END,"
-        " prompt = CASE WHEN ? = '' THEN prompt ELSE ? END WHERE id = ?",
+        " prompt = coalesce(nullif(?, ''), nullif(prompt, ''), ?) WHERE id = ?",
         (
             seq, bytes.fromhex(digest), count, now, settings.title, settings.cwd, settings.model, turns, entry.tokens,
-            entry.cost, entry.cost, prompt, prompt[:400], id,
+            entry.cost, entry.cost, said[0][:400], said[1][:400], id,
         ),
     )  # fmt: skip

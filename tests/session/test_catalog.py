@@ -12,6 +12,7 @@ from panto.schema.bodies import TextBody
 from panto.schema.errors import Conflict, Missing, Owned, Refused, UsageError
 from panto.session import commands as c
 from panto.session import stage
+from panto.session.ids import new_id
 from tests.session.processes import Other
 from tests.session.world import begin, number, opened, play, said, turn
 
@@ -40,6 +41,23 @@ def test_rows_say_title_directory_model_counts_and_what_was_said_last_newest_fir
             assert two.state.settings.title == "open, and renamed"
             assert await store.prompts() == ("and more", "anything else?", "hello there")
             assert await store.prompts("/one") == ("hello there",)
+
+    play(script)
+
+
+def test_what_nobody_said_is_not_called_the_last_prompt(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            one = await store.create(cwd="/one")
+
+            async def told(text: str) -> str:
+                body = said(text)
+                await one.commit(c.SubmitInput(input=new_id(), body=body.digest, source="command"), bodies=(body,))
+                return (await store.list())[0].last_prompt
+
+            assert await told("a note of panto's own") == "a note of panto's own"  # better than nothing
+            await turn(one, "a prompt")
+            assert await told("another note") == "a prompt"
 
     play(script)
 
