@@ -16,7 +16,15 @@ from panto.schema.queries import History, SessionRow
 from panto.session import born, catalog, children, connect, kept, lease, ownership
 from panto.session.append import Entry, Handle
 from panto.session.bodies import Bodies, Staged
-from panto.session.commands import ChangeCwd, ChangeMode, ChangeModel, ChangeReasoning, ChangeTitle, SubmitInput
+from panto.session.commands import (
+    ChangeCwd,
+    ChangeMode,
+    ChangeModel,
+    ChangeReasoning,
+    ChangeTitle,
+    RevokeApproval,
+    SubmitInput,
+)
 from panto.session.disk import Disk, Failed
 from panto.session.ids import is_id, new_id
 from panto.session.ledger import Commit
@@ -209,9 +217,12 @@ class Store(Upkeep):
             lambda db: db.execute("UPDATE session SET turns = ?, tokens = ?, cost = ? WHERE id = ?", sums) and None
         )
         session = self._adopt(taken, live)
-        again = tuple(SubmitInput(input=derive_id("again", new, i), body=body) for i, body in enumerate(said))
-        settings = session.state.settings
-        await session.commit(ChangeTitle(title=settings.title), *again)
+        more: list[Command] = [SubmitInput(input=derive_id("again", new, i), body=body) for i, body in enumerate(said)]
+        settings, granted = session.state.settings, session.state.grants
+        if granted:  # what was taken back since stays taken back
+            now = await self.reader.run(lambda db: whole(db, id, lineage(db, id)).state.grants, plain=True)
+            more += (RevokeApproval(grant=grant) for grant in granted if grant not in now)
+        await session.commit(ChangeTitle(title=settings.title), *more)
         return session
 
     async def view(self, name: str) -> Viewer:

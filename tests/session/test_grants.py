@@ -60,3 +60,19 @@ def test_calls_of_an_imported_session_that_would_run_again_by_themselves_have_en
             await here.close()
 
     play(script)
+
+
+def test_a_fork_from_before_an_approval_was_taken_back_does_not_bring_it_back(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with opened(tmp_path) as store:
+            session = await store.create(cwd="/w")
+            for name, rule in (("a", "bash"), ("b", "ls")):
+                await session.commit(c.GrantApproval(grant=name * 32, rule=rule))
+            await turn(session, "one")
+            second = await turn(session, "two")
+            await session.commit(c.RevokeApproval(grant="a" * 32))
+            fork = await store.fork(session.id, second)
+            assert list(fork.state.grants.values()) == ["ls"]
+            await fork.close()
+
+    play(script)
