@@ -1,6 +1,9 @@
 """The buffer between a job and Lua: every delta once, in order, whenever it is read, at a cost that grows with it."""
 
 import asyncio
+import fcntl
+import os
+import resource
 import time
 
 from hypothesis import given
@@ -26,6 +29,26 @@ def filled() -> tuple[Job, Slot]:
 
     job.on_ready(heard)
     return job, slot
+
+
+def test_a_reader_is_woken_by_a_descriptor_of_any_number() -> None:
+    async def fill(high: int) -> None:
+        job, slot = Job("j", "a", _never, None), Slot(1, high)
+        job.put(TextStreamed("a", 1, "hello"))
+        slot.take(job)
+        slot.release()
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2048 if hard == resource.RLIM_INFINITY else min(hard, 2048)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    read, write = os.pipe()
+    try:
+        asyncio.run(fill(fcntl.fcntl(write, fcntl.F_DUPFD, most - 48)))
+        assert os.read(read, 10) == b"."
+    finally:
+        os.close(read)
+        os.close(write)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def joined(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
