@@ -285,7 +285,7 @@ class Store(Upkeep):
         """Delete sessions and those under them. What a fork still needs stays. Raises Owned where one is open."""
         ids = tuple([await self.resolve(name) for name in names])
         for id in ids:
-            if id in self._open:
+            if id in self._open or id in self._opening:
                 raise ownership.owned(id, self.holder(), self._title(id))
         mine = self._lease
         await self.writer.run(lambda db: catalog.delete(db, ids, mine))
