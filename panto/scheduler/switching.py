@@ -43,7 +43,7 @@ class Switching:
         """An open agent by id ("" the primary). Raises UsageError."""
         agent = self._agent if name in ("", self.primary) else self.scheduler.agents.get(name)
         if agent is None:
-            raise UsageError(f"agent {name[:8]} is not open")
+            raise UsageError(f"no agent {name[:8]} is at work")
         return agent
 
     def observe(self, name: str, agent: Agent) -> None:
