@@ -80,8 +80,7 @@ def test_what_a_command_left_running_goes_on_and_is_ended_with_panto(
         word = mark()
         async with lab(tmp_path / "ws", settings=box(setting)) as work:
             await work.call("bash", command=f"{word}=1 setsid sleep 60 & ({word}=1 sleep 61 &) ; echo ok")
-            await asyncio.sleep(0.5)
-            assert processes(word)
+            await until(lambda: processes(word))
         await until(lambda: not processes(word))
 
     run(check())
@@ -211,8 +210,8 @@ def test_escape_leaves_nothing_of_a_tree_alive_before_its_deadline(
                 work.call("bash", context, command=f"export {word}=1; echo out; touch up; {tree}")
             )
             await until((work.cwd / "up").exists)
-            await asyncio.sleep(0.3)
-            assert processes(word)
+            await until(lambda: processes(word))
+            await asyncio.sleep(0.3)  # time to grow into a tree
             deadline[0] = time.monotonic() + 0.9
             context.cancelled.set()
             with pytest.raises(ToolFailure) as caught:
@@ -252,8 +251,8 @@ def test_nothing_outlives_a_killed_panto(tmp_path: Path, tree: str, number: int)
     panto = subprocess.Popen([sys.executable, "-c", PANTO, str(tmp_path), command], env=env, cwd=root)
     try:
         run(until((tmp_path / "up").exists))
-        time.sleep(0.3)
-        assert processes(word)
+        run(until(lambda: processes(word)))
+        time.sleep(0.3)  # time to grow into trees
         panto.send_signal(number)
         panto.wait(30)
         run(until(lambda: not [pid for pid in processes(word) if pid != panto.pid]))
