@@ -319,9 +319,12 @@ class Run:
             self._leave()
         else:
             self._start(self._submit(ops.Interrupt()))
+            if not self.task.conversation:
+                self.out.hurry()
 
     def _leave(self) -> None:
         self._told_to_go = True
+        self.out.hurry()
         if self._connecting and not self._connecting.done():
             self._connecting.cancel()
         else:

@@ -17,6 +17,9 @@ PIECE = select.PIPE_BUF
 FULL = 1 << 20
 """From here on, whoever writes should wait: the reader is slow."""
 
+PATIENCE_S = 2.0
+"""How long a reader that takes nothing is waited for, once the program was told to end."""
+
 
 class Output:
     """Bytes to a file descriptor, at once where it takes them, else as it does. A closed reader is no error.
@@ -31,6 +34,8 @@ class Output:
         self._on_closed = on_closed
         self._pending: deque[bytes] = deque()
         self._size = 0
+        self._taken = 0
+        self._hurried = False
         self._waiting = False
         self._empty = asyncio.Event()
         self._poll = select.poll()
@@ -55,6 +60,19 @@ class Output:
             self._empty.clear()
             await self._empty.wait()
 
+    def hurry(self) -> None:
+        """From now on a reader that takes nothing for `PATIENCE_S` is given up: the program was told to end."""
+        if not self._hurried and not self.closed:
+            self._hurried = True
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._look, self._taken)
+
+    def _look(self, taken: int) -> None:
+        if self._pending and self._taken == taken:
+            self._on_closed = lambda: None
+            self._close()
+        elif not self.closed:
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._look, self._taken)
+
     def _write(self) -> None:
         try:
             while self._pending:
@@ -64,6 +82,7 @@ class Output:
                 data = self._pending[0]
                 written = os.write(self.fd, data[:PIECE])
                 self._size -= written
+                self._taken += written
                 if written == len(data):
                     self._pending.popleft()
                 else:

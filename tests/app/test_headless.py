@@ -524,6 +524,21 @@ def test_a_key_that_a_tool_finds_is_written_nowhere(panto: Panto, fake: FakeMode
     assert (panto.cwd / "notes").read_text() == f"set FAKE_KEY={CANARY}\n"
 
 
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_a_reader_that_takes_nothing_does_not_keep_a_run_alive_that_was_told_to_end(
+    panto: Panto, fake: FakeModel, told: signal.Signals
+) -> None:
+    words = ("-p", "FAKE(flood:20000)", "--output", "stream-json")
+    with running(panto, *words) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1)
+        deadline = time.monotonic() + 30
+        while not (fake.requests and fake.requests[-1].ended) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(told)
+        assert process.wait(30) is not None
+
+
 def test_keys_of_providers_that_are_gone_secret_headers_and_passwords_in_addresses_are_masked(
     panto: Panto, fake: FakeModel
 ) -> None:

@@ -67,3 +67,21 @@ def test_a_file_and_a_full_disk_are_written_and_said(tmp_path: Path) -> None:
             assert "No space" in out.failed
 
     asyncio.run(run())
+
+
+def test_a_reader_that_takes_nothing_is_given_up_once_the_program_was_told_to_end() -> None:
+    async def run() -> None:
+        read, write = _pipe()
+        told: list[int] = []
+        out = Output(write, lambda: told.append(1))
+        out.put(b"x" * 200_000)
+        out.hurry()
+        out.hurry()
+        await asyncio.wait_for(out.drained(), 30)
+        assert out.closed
+        assert not out.failed
+        assert told == []
+        os.close(read)
+        os.close(write)
+
+    asyncio.run(run())
