@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"""[+-]?\d*|"[+-]?\d*"|'[+-]?\d*'|\$\(\(.*\)\)|\$[#?$!]|\$\{#\w+\}""", re.DOTALL)
 _COMPARES = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge"))
-_SETTERS = frozenset(("read", "mapfile", "readarray", "getopts", "set", "eval", "source", "."))
+_SETTERS = frozenset(("read", "mapfile", "readarray", "getopts", "eval", "source", "."))
 """Builtins that put text from elsewhere into variables."""
 _NAMERS = frozenset(("read", "getopts", "let", "mapfile", "readarray"))
 """Builtins whose words are names (or sums): an index in them is worked out."""
@@ -69,7 +69,7 @@ def _sums(node: Node) -> list[str] | None:
             return [] if index in ("@", "*") else [index]
         case "array":
             return re.findall(r"(?<![^\s(])\[([^\]]*)\]\+?=", text)
-        case "binary_expression" if any(text_of(child) in _COMPARES for child in node.children):
+        case "binary_expression" if any(text_of(child) in _COMPARES for child in node.children) and _double(node):
             return [re.sub(r'^"(.*)"$', r"\1", text_of(side), flags=re.DOTALL) for side in node.named_children[::2]]
         case "test_command":
             bare = node.children[0].type == "[" and re.search(r"\s\$[\w{]", text) is not None
@@ -79,6 +79,14 @@ def _sums(node: Node) -> list[str] | None:
         case "command":
             return _called([text_of(child) for child in node.named_children])
     return []
+
+
+def _double(node: Node) -> bool:
+    """Whether a comparison stands in `[[ ]]`: `[ ]` takes numbers only."""
+    above = node.parent
+    while above is not None and above.type != "test_command":
+        above = above.parent
+    return above is None or above.children[0].type != "["
 
 
 def _tested(named: list[str], bare: bool) -> list[str] | None:

@@ -130,6 +130,8 @@ for ((i=0; i<3; i++)); do echo "$i"; done
 [[ "$COLUMNS" -gt 80 ]] && ls -l
 x=$(git status -s); [ -n "$x" ] && echo "$x"
 x=abc; echo ${x:0:2} ${x:-def} ${x#a} "${x%c}" ${#x}
+set -e; n=3; echo $((n + 1))
+n=$(git status -s); [ "$n" -gt 0 ] && echo "$n"
 a=(1 2 3); echo "${a[@]}" ${a[0]} ${#a[@]}
 x=abc; printf '%s\n' "$x"
 export foo=bar; ls -l
