@@ -44,10 +44,12 @@ def panto(home: Path, cwd: Path, *arguments: str, timeout: float = 60) -> subpro
 
 
 @contextmanager
-def started(home: Path, cwd: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    home: Path, cwd: Path, *arguments: str, stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     """A running panto in a process group of its own; killed at the end if it still runs."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "panto", *arguments], cwd=cwd, env=environment(home), stdin=subprocess.DEVNULL,
+        [sys.executable, "-m", "panto", *arguments], cwd=cwd, env=environment(home), stdin=stdin,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import shutil
 import signal
@@ -161,6 +162,14 @@ def _story(dice: random.Random) -> list[Reply]:
     return out
 
 
+def say(process: subprocess.Popen[bytes], kind: str, text: str) -> None:
+    """A line to a program that reads records, unless it has ended."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(json.dumps({"type": kind, "text": text}).encode() + b"\n")
+        process.stdin.flush()
+
+
 def told(process: subprocess.Popen[bytes]) -> set[str]:
     """The prompts that a killed process has told it took in: each was durable by then."""
     assert process.stdout is not None
@@ -182,8 +191,18 @@ def test_ten_kills_at_random_moments_lose_nothing_and_repeat_nothing(home: Path,
         for kill in range(10):
             asked = len(vendor.requests)
             early = bool(name) and dice.random() < 0.3  # also while it starts
-            with started(home, place, *arguments, "--output", "stream-json") as process:
+            talks = arguments[1] if arguments[1] in said and dice.random() < 0.5 else ""
+            if talks:  # steered while it works
+                arguments = ("--input", "stream-json", *arguments[2:])
+            stdin = subprocess.PIPE if talks else subprocess.DEVNULL
+            with started(home, place, *arguments, "--output", "stream-json", stdin=stdin) as process:
+                if talks:
+                    say(process, "prompt", talks)
                 until(lambda: early or len(vendor.requests) > asked or process.poll() is not None)  # noqa: B023
+                for _ in range(dice.randint(0, 3) if talks else 0):
+                    said.append(f"steer-{len(said)}")
+                    say(process, dice.choice(("steer", "queue")), said[-1])
+                    time.sleep(dice.random() * 0.2)
                 time.sleep(dice.random() * 0.8)
                 process.kill()
                 process.wait()
@@ -199,7 +218,7 @@ def test_ten_kills_at_random_moments_lose_nothing_and_repeat_nothing(home: Path,
             else:
                 said.append(f"prompt-{kill + 1}")
                 arguments = ("-p", said[-1], "--resume", name)
-        vendor.replies[:] = [Reply("The end.")] * 3
+        vendor.replies[:] = [Reply("The end.")] * 30
         done = panto(home, place, "-p", "the last", "--resume", name, "--output", "json")
         assert done.returncode == 0, done.stderr
         assert not vendor.refusals, vendor.refusals[:2]
