@@ -235,8 +235,7 @@ def test_a_theme_chosen_repaints_the_status_line() -> None:
         async with stage() as on:
             before = on.app.status.render_line(0)
             on.app.set_theme("light")
-            await on.pilot.pause(0.05)
-            assert on.app.status.render_line(0) != before
+            await on.until(lambda: on.app.status.render_line(0) != before)
 
     asyncio.run(run())
 
