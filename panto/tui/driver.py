@@ -54,9 +54,15 @@ class PantoDriver(LinuxDriver):
         """Take the terminal (raw, alternate screen, mouse, paste and focus reports) and start both threads."""
         loop = asyncio.get_running_loop()
 
-        def send_size(*_: object) -> None:
+        def tell_size() -> None:
             size = Size(*self._get_terminal_size())
-            asyncio.run_coroutine_threadsafe(self._app._post_message(events.Resize(size, size)), loop=loop)
+            self._app.post_message(events.Resize(size, size))
+            if size == self._app.size:  # there and back again: nothing changed but what the terminal threw away
+                self._app.refresh(layout=True)
+
+        def send_size(*_: object) -> None:
+            # Read when it is told: a signal within the handling of another would tell the older size last.
+            loop.call_soon_threadsafe(tell_size)
 
         if self.terminal is not None:
             self.terminal.raw()

@@ -135,9 +135,9 @@ class Terminal:
 
     def resize(self, columns: int, rows: int) -> None:
         """Another window size."""
-        fcntl.ioctl(self._child_end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        with self._lock:
+        with self._lock:  # the screen first: what is drawn for the new size must not be cut to the old one
             self.screen.resize(rows, columns)
+            fcntl.ioctl(self._child_end, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def signal(self, number: int) -> None:
         """A signal from outside."""
