@@ -76,7 +76,7 @@ async def open_house(ground: Ground, start: Start, house: AsyncExitStack, log: L
     house.push_async_callback(rooms.close_hands, hands)
 
     listeners = extensions.listeners() if start.extensions and extensions.anything(ground, start.attended) else None
-    store = await opening
+    store = await asyncio.shield(opening)  # who leaves before it is open leaves it to be closed
     notices: rooms.Notices = []
     shared = _shared(ground, start, store, models, default, hands, notices, log)
     shared.run_mode = config.mode if "mode" in start.asked else ""

@@ -134,7 +134,7 @@ async def open_agents(ground: Ground, house: AsyncExitStack, logged: log.Log) ->
     logged.mask = models.secrets()
     hands = hands_.made(ground, models.http)
     house.push_async_callback(rooms.close_hands, hands)
-    store = await opening
+    store = await asyncio.shield(opening)  # a stop before it is open leaves it to be closed
     start = build.Start(attended=False)
     shared = build._shared(ground, start, store, models, models.default(), hands, [], logged)
     return Scheduler(shared, hands.jobs)

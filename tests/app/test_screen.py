@@ -1,10 +1,17 @@
 """The full screen as the program opens it: first frame, first run, the offline tour, leaving."""
 
+import asyncio
 import os
 import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
+from panto.app.build import Start, open_house
+from panto.app.ground import read
+from panto.app.log import Log
+from panto.app.paths import Paths
 from tests.app.conftest import Panto
 from tests.app.terminal import Terminal
 from tests.app.test_headless import fake, records  # noqa: F401 - a fixture
@@ -22,6 +29,22 @@ def test_a_fresh_home_opens_and_offers_what_there_is(panto: Panto) -> None:
         terminal.send("\x03")
         terminal.send("\x03")
         assert terminal.leave() == 0
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+def test_who_leaves_while_everything_is_built_leaves_nothing_open(home: Path, tmp_path: Path, turns: int) -> None:
+    async def main() -> None:
+        environ = {"PANTO_CONFIG_DIR": str(home), "HOME": str(home), "PANTO_LOCAL_SERVERS": "none"}
+        ground = read(Paths(tmp_path, environ), {})
+        async with AsyncExitStack() as stack:
+            building = asyncio.ensure_future(open_house(ground, Start(extensions=False), stack, Log(lambda: None)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            building.cancel()
+            await asyncio.wait((building,))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 def test_a_prompt_without_a_model_is_kept_and_answered_with_the_way_out(panto: Panto) -> None:
