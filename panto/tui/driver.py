@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KITTY_DISAMBIGUATE_AND_BASE_KEYS = 0b101
 SLOW_LINE_WAIT = 0.05
 BLOCKED_S = 2.0
+SETTLED_S = 0.12  # after the last of several sizes
 
 
 class PantoDriver(LinuxDriver):
@@ -38,6 +39,7 @@ class PantoDriver(LinuxDriver):
         self.first = b""  # bytes read before this driver began
         self.heard = 0.0  # when the application last took a Ctrl+C (monotonic)
         self._unheard: list[float] = []
+        self._settling: asyncio.TimerHandle | None = None
         self._wake: tuple[int, int] = (-1, -1)
         if self.terminal is not None:
             self._file = open(self.terminal.fd_out, "w", encoding="utf-8", errors="replace", closefd=False)
@@ -57,20 +59,24 @@ class PantoDriver(LinuxDriver):
         def tell_size() -> None:
             size = Size(*self._get_terminal_size())
             self._app.post_message(events.Resize(size, size))
-            if size == self._app.size:  # there and back again: nothing changed but what the terminal threw away
-                self._app.refresh(layout=True)
 
-        def send_size(*_: object) -> None:
+        def resized(*_: object) -> None:
             # Read when it is told: a signal within the handling of another would tell the older size last.
             loop.call_soon_threadsafe(tell_size)
+            loop.call_soon_threadsafe(settle_later)
+
+        def settle_later() -> None:
+            if self._settling is not None:
+                self._settling.cancel()
+            self._settling = loop.call_later(SETTLED_S, self._settle)
 
         if self.terminal is not None:
             self.terminal.raw()
         assert self._file is not None
         self._writer_thread = WriterThread(self._file)
         self._writer_thread.start()
-        signal.signal(signal.SIGWINCH, send_size)
-        send_size()
+        signal.signal(signal.SIGWINCH, resized)
+        loop.call_soon(tell_size)
         if self.terminal is not None:
             early = getattr(self._app, "early", None)
             if early is None:  # otherwise the first frame stands there already, and must not be cleared
@@ -83,6 +89,19 @@ class PantoDriver(LinuxDriver):
         self._wake = os.pipe()
         self._key_thread = threading.Thread(target=self._run_input_thread, name="panto-input", daemon=True)
         self._key_thread.start()
+
+    def _settle(self) -> None:
+        """Sizes came and went in a moment, and the terminal threw away what did not fit into one of them.
+
+        What Textual has laid out may be for one that is gone, and what it holds for drawn may not stand there.
+        """
+        size = Size(*self._get_terminal_size())
+        if size != self._app.size:
+            self._app.post_message(events.Resize(size, size))
+        for screen in self._app.screen_stack:
+            if screen.size != size:
+                screen.post_message(events.Resize(size, size))
+        self._app.refresh(layout=True)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         # COLUMNS and LINES are no truth about a terminal that can be resized.
@@ -109,6 +128,8 @@ class PantoDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         """Give the terminal back as it was found."""
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        if self._settling is not None:
+            self._settling.cancel()
         self.disable_input()
         self.flush()
         self.close()

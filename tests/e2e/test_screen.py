@@ -272,6 +272,26 @@ def test_a_resize_leaves_no_ruins() -> None:
         terminal.until(lambda: terminal.text() == before, "the same screen")
 
 
+def test_sizes_in_quick_succession_end_with_the_last() -> None:
+    dice = Random(7)
+    with start() as terminal:
+        terminal.see("26k of 200k")
+        terminal.type("hello\r")
+        terminal.see("you said: hello")
+        terminal.calm()
+        for _ in range(12):
+            for _ in range(dice.randint(1, 8)):
+                terminal.resize(dice.choice([20, 40, 60, 100, 160]), dice.choice([5, 10, 24, 40]))
+                time.sleep(dice.choice([0, 0, 0.002, 0.006, 0.01, 0.02]))
+            terminal.resize(100, 30)
+            terminal.until(lambda: whole(terminal.rows()), "the screen at its last size")
+
+
+def whole(rows: list[str]) -> bool:
+    """A screen of 100 columns with everything in its place."""
+    return "you said: hello" in "".join(rows) and rows[-1].endswith("26k of 200k") and rows[-3].startswith("─" * 70)
+
+
 def test_an_idle_screen_writes_nothing() -> None:
     with start() as terminal:
         terminal.see("26k of 200k")
