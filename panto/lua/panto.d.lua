@@ -431,8 +431,9 @@ function ext.register_tool(spec) end
 
 ---A slash command. `handler` is a task and gets what was typed after the name; the text it returns is shown. `args` says in
 ---the menu what may follow. `complete` (a task, 1 s) gives values for the argument so far. With a component, or progress,
----it has a card; Escape asks it to end, as it does a tool's handler.
----@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[]), replay?: boolean}
+---it has a card; Escape asks it to end, as it does a tool's handler. One that was killed is not run again by itself: what
+---it appended under `ctx.effect_id` is there, and a command of yours may go on with it.
+---@param spec {name: string, description: string, args?: string, handler: (fun(args: string, ctx: panto.Context): string?), complete?: (fun(text: string): string[])}
 function ext.register_command(spec) end
 
 ---What a stream's `next` gives, one a pull. A failure is raised as { kind, message, status?, retry_after? } with a kind of auth,

@@ -105,7 +105,6 @@ class Registrations:
                 run=run,
                 owner=owner,
                 usage=plain_text(spec.get("args") or ""),
-                replay=spec.get("replay", False),
                 complete=values if complete else None,
             )  # fmt: skip
         )

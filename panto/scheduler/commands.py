@@ -36,14 +36,13 @@ class CommandContext:
 @dataclass(frozen=True, slots=True)
 class Command:
     """A slash command. `run(args as typed, context)`; `complete(text)` gives values for its argument; `value()` the
-    present one. `visual`: a screen opens something of its own for it; `replay`: a parked one may run again."""
+    present one."""
 
     name: str
     description: str
     run: Callable[[str, CommandContext], Awaitable[None]]
     usage: str = ""
     owner: str = BUILTIN
-    replay: bool = False
     complete: Callable[[str], Awaitable[tuple[str, ...]]] | None = None
     value: Callable[[], str] = lambda: ""
 

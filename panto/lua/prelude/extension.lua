@@ -67,7 +67,7 @@ end
 --- now: a slash command.
 function ext.register_command(spec)
   spec = fields('register_command', spec, { name = 'string!', description = 'string!', args = 'string',
-    handler = 'function!', complete = 'function', replay = 'boolean' })
+    handler = 'function!', complete = 'function' })
   if not match(spec.name, '^[%w_][%w_:.-]*$') then misuse('register_command: name: letters, digits and _ : . - only') end
   register('command', spec)
 end

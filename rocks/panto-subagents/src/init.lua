@@ -59,13 +59,13 @@ ext.register_tool {
 
 for name, workflow in pairs(house.workflows) do
   ext.register_command {
-    name = 'workflow:' .. name, description = workflow.description, args = workflow.usage, replay = true,
+    name = 'workflow:' .. name, description = workflow.description, args = workflow.usage,
     handler = later('panto-subagents.by_hand', 'command', house, name),
   }
 end
 
 ext.register_command {
-  name = 'agents.resume', description = 'goes on with an agent of this session', args = 'ID TEXT', replay = true,
+  name = 'agents.resume', description = 'goes on with an agent of this session', args = 'ID TEXT',
   handler = background.resume(house),
 }
 
