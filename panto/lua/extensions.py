@@ -271,18 +271,22 @@ class Extensions:
 
     async def switch(self, name: str, on: bool) -> None:
         """Switch one off or on for this session. Raises KeyError for an unknown name."""
-        mine = self.loaded[name]
+        if name not in self.loaded:
+            raise KeyError(name)
         if on:
             self._off.discard(name)
             if self.renewed is not None and (now := await self.renewed()) != self.settings:
-                await self.reload(now)
-            elif mine.state != "active":
-                await self._activate(mine.source)
+                return await self.reload(now)
         else:
             self._off.add(name)
-            self.withdraw(name)
-            mine.state = "off"
-        await self._end_workers()  # the next ones are made with what there is now
+        async with self._reloading:  # what is loaded again meanwhile knows it already
+            mine = self.loaded.get(name)
+            if mine is not None and on and mine.state != "active":
+                await self._activate(mine.source)
+            elif mine is not None and not on and mine.state != "off":
+                self.withdraw(name)
+                mine.state = "off"
+            await self._end_workers()  # the next ones are made with what there is now
 
     def rows(self) -> tuple[ExtensionRow, ...]:
         """Extensions in load order, each with what it holds and has cost."""
