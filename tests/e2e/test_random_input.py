@@ -86,7 +86,7 @@ def come_to_rest(terminal: Terminal) -> None:
             terminal.send(mark)  # seen alone in the prompt, all before it was taken; and no second Ctrl+C leaves
             if shows(terminal, f"› {mark}"):
                 terminal.send("\x7f" * len(mark))
-                if shows(terminal, "›") and not re.search("Esc stops|stopping", terminal.text()):
+                if shows(terminal, "›") and not re.search("Esc stops|stopping|search earlier", terminal.text()):
                     return
         terminal.reap()
         assert terminal.code is None, terminal.scrollback()
