@@ -76,7 +76,7 @@ class PantoDriver(LinuxDriver):
         self._writer_thread = WriterThread(self._file)
         self._writer_thread.start()
         signal.signal(signal.SIGWINCH, resized)
-        loop.call_soon(tell_size)
+        loop.call_soon_threadsafe(tell_size)  # this may be the handler of a signal: the loop must wake
         if self.terminal is not None:
             early = getattr(self._app, "early", None)
             if early is None:  # otherwise the first frame stands there already, and must not be cleared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -132,6 +133,8 @@ class Guard:
     def _watch(self) -> None:
         fd = self._wake[0]
         while numbers := os.read(fd, 64):
+            with contextlib.suppress(RuntimeError):  # closed
+                self._loop.call_soon_threadsafe(int)  # a signal that another thread took does not wake the loop itself
             ending = next((number for number in numbers if number in (*_ENDING, signal.SIGINT)), 0)
             if ending and not (ending == signal.SIGINT and self._leaving()):
                 time.sleep(GRACE_S)
