@@ -155,8 +155,8 @@ def cards(walk: Walk) -> None:
     walk.moment("streaming")
     tmux.see("shop.py      14")
     walk.at_rest()
-    rows = walk.moment("answer")
-    assert any(re.search(r"\d+ s · .* in · .* out", row) or re.search(r" in · .* out$", row) for row in rows)
+    tmux.until(lambda: re.search(r"( s · .* in · .* out| in · .* out)\n", tmux.text()), "the turn's sums")
+    walk.moment("answer")
     tmux.keys("BTab")
     tmux.see("accept edits")
     walk.say(
