@@ -58,7 +58,7 @@ def reply(dice: Random) -> Reply:
 
 
 class Endless(list[Reply]):
-    """Replies that never run out; `wanted` is the text of the next one, if it must be a certain one."""
+    """Replies that never run out; while `wanted` is set each is that text (the summary of a compaction takes one, too)."""
 
     wanted = ""
 
@@ -68,8 +68,7 @@ class Endless(list[Reply]):
 
     def pop(self, _at: object = 0) -> Reply:
         """The next one."""
-        wanted, self.wanted = self.wanted, ""
-        return Reply(wanted) if wanted else reply(self._dice)
+        return Reply(self.wanted) if self.wanted else reply(self._dice)
 
 
 def come_to_rest(terminal: Terminal) -> None:
@@ -123,6 +122,7 @@ def test_whatever_is_typed_while_a_model_streams_the_program_goes_on_and_leaves_
 
 def one_round(terminal: Terminal, dice: Random, replies: Endless, number: int) -> None:
     """Random input, rest, then a line that must arrive and be answered."""
+    replies.wanted = ""
     terminal.type("go on please\r", gap=0.01)
     sent: list[str] = []
     for _ in range(KEYS_A_ROUND):
