@@ -58,7 +58,7 @@ def reply(dice: Random) -> Reply:
 
 
 class Endless(list[Reply]):
-    """Replies that never run out; while `wanted` is set each is that text (the summary of a compaction takes one, too)."""
+    """Replies that never run out; while `wanted` is set each is that text, a summary of a compaction too."""
 
     wanted = ""
 
