@@ -69,12 +69,11 @@ class Damaged:
         """Rows of SEGMENT, each once."""
         return self._rows(SEGMENT, "segment", 9, range(9))
 
-    def commits(self, segment: str, head: object) -> Iterator[Commit]:
-        """Every commit of a segment that can be found; `head` is where its session's row says it ends."""
+    def commits(self, segment: str) -> Iterator[Commit]:
+        """Every commit of a segment that can be found."""
         known, whole = self._ends("SELECT seq FROM commits WHERE segment = ? ORDER BY seq", segment)
         if not whole:
             known |= {seq for (seq,) in self._carved.execute("SELECT seq FROM commits WHERE segment = ?", (segment,))}
-            known |= set(range(head + 1)) if isinstance(head, int) else set()
         query = f"SELECT {COLUMNS} FROM commits WHERE segment = ? AND seq = ?"
         for seq in sorted(known):
             if (row := self._one(query, segment, seq)) is not None:

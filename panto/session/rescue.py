@@ -128,7 +128,7 @@ def _copy(old: Damaged, new: sqlite3.Connection, bodies: Bodies) -> tuple[list[s
     sessions = old.sessions()
     heads = {row[0]: row[3] for row in sessions}
     segments = {segment[0]: segment for segment in old.segments()}
-    left = {id for id in segments if next(old.commits(str(id), heads.get(id)), None) is not None}
+    left = {id for id in segments if next(old.commits(str(id)), None) is not None}
     lines = {id: _line(segments, id) for id in segments}
     gone = {id for id, line in lines.items() if not line & left}
     kept = [segments[id] for id in set[object]().union(*(line for id, line in lines.items() if id not in gone))]
@@ -136,7 +136,7 @@ def _copy(old: Damaged, new: sqlite3.Connection, bodies: Bodies) -> tuple[list[s
     _copy_bodies(old, new)
     count = 0
     for segment in kept:
-        count += sum(_put(new, bodies, commit) for commit in old.commits(str(segment[0]), heads.get(segment[0])))
+        count += sum(_put(new, bodies, commit) for commit in old.commits(str(segment[0])))
     sessions = [row for row in sessions if row[0] in segments.keys() - gone]
     new.executemany(f"INSERT OR IGNORE INTO session({SESSION}) VALUES({_marks(14)})", sessions)
     rows = {row[0] for row in sessions}
