@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Iterable
@@ -152,7 +153,8 @@ async def export(store: Store, session: str, path: str, cwd: str) -> str:
     target = Path(cwd) / os.path.expanduser(path.removesuffix(" !").strip() or f"panto-{session[:8]}.md")
     if target.exists() and not over:
         raise UsageError(f"{target} is there already", f"/export {path} ! writes over it")
-    config_edit.write_atomically(target, await export_bytes(store, session, KINDS.get(target.suffix.lower(), "jsonl")))
+    data = await export_bytes(store, session, KINDS.get(target.suffix.lower(), "jsonl"))
+    await asyncio.to_thread(config_edit.write_atomically, target, data)
     return str(target)
 
 
